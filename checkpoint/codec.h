@@ -47,6 +47,10 @@ std::string EncodeLocalClaim(const state::LocalClaimRecord& claim);
 absl::StatusOr<std::shared_ptr<const state::LocalClaimRecord>> DecodeLocalClaim(
     std::string_view bytes, std::string_view key);
 
+std::string EncodeAuthority(const state::AuthorityRecord& authority);
+absl::StatusOr<std::shared_ptr<const state::AuthorityRecord>> DecodeAuthority(
+    std::string_view bytes, std::string_view key);
+
 /// No change of the batch may hold a null record.
 std::string EncodeBatch(const state::Batch& batch);
 /// What a newer version lets us ignore is left out (FORMAT.md).

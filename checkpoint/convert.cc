@@ -35,7 +35,9 @@ bool IsNew(const state::Change& change) {
          std::holds_alternative<state::PutHolder>(change) ||
          std::holds_alternative<state::EraseHolder>(change) ||
          std::holds_alternative<state::PutLocalClaim>(change) ||
-         std::holds_alternative<state::EraseLocalClaim>(change);
+         std::holds_alternative<state::EraseLocalClaim>(change) ||
+         std::holds_alternative<state::PutAuthority>(change) ||
+         std::holds_alternative<state::EraseAuthority>(change);
 }
 
 /// Whether a reader of format 2 would refuse the batch.
@@ -105,6 +107,11 @@ absl::StatusOr<std::optional<std::string>> LossOf(const std::string& key,
         "that this node has allocated claim {}: an older version allocates no "
         "claims, and the pods of this one wait",
         api::Quoted(claim->object->metadata.FullName().ToString()));
+  }
+  if (*kind == KeyKind::kAuthority) {
+    return std::string(
+        "which party allocates devices: an older version goes by its "
+        "configuration, and hands nothing over");
   }
   return std::nullopt;
 }
@@ -189,6 +196,10 @@ absl::Status StripPods(rocksdb::DB& db, rocksdb::WriteBatch& write,
     stripped.imported = false;
     for (state::DeviceHold& hold : stripped.holds) hold.edits.response.reset();
     if (stripped == *pod) continue;
+    if (!pod->eviction.has_value() && !pod->local) continue;
+    state::PodRecord stripped = *pod;
+    stripped.eviction.reset();
+    stripped.local = false;
     write.Put(key, EncodePod(stripped));
     AddLosses(*pod, conversion);
   }

@@ -189,6 +189,7 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
                      in.eviction().since_ms()};
   }
   pod->imported = in.imported();
+  pod->local = in.local();
   return pod;
 }
 
@@ -323,6 +324,26 @@ absl::StatusOr<std::shared_ptr<const state::LocalClaimRecord>> Read(
   return claim;
 }
 
+absl::StatusOr<state::Party> ReadParty(std::uint32_t value,
+                                       std::string_view key) {
+  return ReadEnum(value, state::Party::kNode, state::Party::kSplit, "authority",
+                  key);
+}
+
+absl::StatusOr<std::shared_ptr<const state::AuthorityRecord>> Read(
+    const pb::AuthorityRecord& in, std::string_view key) {
+  auto authority = std::make_shared<state::AuthorityRecord>();
+  DEVMGR_ASSIGN_OR_RETURN(authority->party, ReadParty(in.party(), key));
+  DEVMGR_ASSIGN_OR_RETURN(authority->configured,
+                          ReadParty(in.configured(), key));
+  authority->since_ms = in.since_ms();
+  authority->by_operator = in.by_operator();
+  if (in.to() == 0) return authority;
+  DEVMGR_ASSIGN_OR_RETURN(authority->to, ReadParty(in.to(), key));
+  authority->to_since_ms = in.to_since_ms();
+  return authority;
+}
+
 absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
   switch (in.change_case()) {
     case pb::Change::kPutPod: {
@@ -371,6 +392,12 @@ absl::StatusOr<state::Change> Read(const pb::Change& in, std::string_view key) {
     }
     case pb::Change::kEraseLocalClaim:
       return state::EraseLocalClaim{{in.erase_local_claim()}};
+    case pb::Change::kPutAuthority: {
+      DEVMGR_ASSIGN_OR_RETURN(auto authority, Read(in.put_authority(), key));
+      return state::PutAuthority{std::move(authority)};
+    }
+    case pb::Change::kEraseAuthority:
+      return state::EraseAuthority{};
     case pb::Change::CHANGE_NOT_SET:
       break;
   }
@@ -394,6 +421,10 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
+  for (const auto later :
+       {state::DecisionKind::kAuthority, state::DecisionKind::kReplaced}) {
+    if (in.kind() == static_cast<std::uint32_t>(later)) return later;
+  }
   auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
                        state::DecisionKind::kShown, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
@@ -510,6 +541,13 @@ absl::StatusOr<state::Batch> DecodeBatch(std::string_view bytes,
                          key, batch.decision.changes.size(), batch.undo.size());
   }
   return batch;
+}
+
+absl::StatusOr<std::shared_ptr<const state::AuthorityRecord>> DecodeAuthority(
+    std::string_view bytes, std::string_view key) {
+  DEVMGR_ASSIGN_OR_RETURN(const auto message,
+                          Parse<pb::AuthorityRecord>(bytes, key));
+  return Read(message, key);
 }
 
 }  // namespace devmgr::checkpoint

@@ -165,6 +165,7 @@ void Write(const state::PodRecord& pod, pb::PodRecord* out) {
     eviction->set_since_ms(pod.eviction->since_ms);
   }
   out->set_imported(pod.imported);
+  out->set_local(pod.local);
 }
 
 void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {
@@ -260,6 +261,16 @@ void Write(const state::LocalClaimRecord& claim, pb::LocalClaimRecord* out) {
   }
 }
 
+void Write(const state::AuthorityRecord& authority, pb::AuthorityRecord* out) {
+  out->set_party(static_cast<std::uint32_t>(authority.party));
+  out->set_since_ms(authority.since_ms);
+  out->set_configured(static_cast<std::uint32_t>(authority.configured));
+  out->set_by_operator(authority.by_operator);
+  if (!authority.to.has_value()) return;
+  out->set_to(static_cast<std::uint32_t>(*authority.to));
+  out->set_to_since_ms(authority.to_since_ms);
+}
+
 struct ChangeEncoder {
   pb::Change* out;
   void operator()(const state::PutPod& change) const {
@@ -319,6 +330,13 @@ struct ChangeEncoder {
   void operator()(const state::EraseLocalClaim& change) const {
     out->set_erase_local_claim(change.uid.value);
   }
+  // A version that knew nothing of it would go by its configuration alone.
+  void operator()(const state::PutAuthority& change) const {
+    Write(*change.authority, out->mutable_put_authority());
+  }
+  void operator()(const state::EraseAuthority&) const {
+    out->set_erase_authority(true);
+  }
 };
 
 /// Kinds since format 3 that only say what happened.
@@ -370,6 +388,10 @@ std::string EncodeHolder(const state::ForeignHolderRecord& holder) {
 
 std::string EncodeLocalClaim(const state::LocalClaimRecord& claim) {
   return Encode<pb::LocalClaimRecord>(claim);
+}
+
+std::string EncodeAuthority(const state::AuthorityRecord& authority) {
+  return Encode<pb::AuthorityRecord>(authority);
 }
 
 std::string EncodeBatch(const state::Batch& batch) {

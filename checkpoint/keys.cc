@@ -16,6 +16,7 @@ constexpr std::string_view kResourcePrefix = "r/";
 constexpr std::string_view kHealthPrefix = "d/";
 constexpr std::string_view kHolderPrefix = "f/";
 constexpr std::string_view kLocalClaimPrefix = "l/";
+constexpr std::string_view kAuthority = "a/";
 constexpr std::string_view kHistoryPrefix = "h/";
 constexpr std::string_view kSourcePrefix = "~s/";
 constexpr char kIgnorable = '~';
@@ -82,6 +83,8 @@ std::string LocalClaimKey(const state::LocalClaimUid& uid) {
   return Join(kLocalClaimPrefix, uid.value);
 }
 
+std::string AuthorityKeyOf() { return std::string(kAuthority); }
+
 std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
@@ -108,6 +111,7 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kSourcePrefix)) return KeyKind::kSource;
   if (key.starts_with(kHolderPrefix)) return KeyKind::kHolder;
   if (key.starts_with(kLocalClaimPrefix)) return KeyKind::kLocalClaim;
+  if (key == kAuthority) return KeyKind::kAuthority;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
   return std::nullopt;
 }

@@ -33,6 +33,7 @@ std::string HealthKey(const state::DeviceKey& device);
 std::string SourceKeyOf(const state::SourceKey& source);
 std::string HolderKey(const state::ContainerId& id);
 std::string LocalClaimKey(const state::LocalClaimUid& uid);
+std::string AuthorityKeyOf();
 std::string HistoryKey(std::uint64_t seq);
 
 /// Before the keys of all pods, and the first key behind them.
@@ -57,6 +58,7 @@ enum class KeyKind {
   kSource,
   kHolder,
   kLocalClaim,
+  kAuthority,
   kHistory,
 };
 

@@ -136,6 +136,12 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
       state.Put(std::move(claim));
       break;
     }
+    case KeyKind::kAuthority: {
+      DEVMGR_ASSIGN_OR_RETURN(auto authority,
+                              DecodeAuthority(value, PrintKey(key)));
+      state.Put(std::move(authority));
+      break;
+    }
     case KeyKind::kFormat:
     case KeyKind::kSeq:
     case KeyKind::kFirst:

@@ -194,6 +194,12 @@ struct ForcedChange {
   void operator()(const state::EraseLocalClaim& change) const {
     state.Erase(change.uid);
   }
+  void operator()(const state::PutAuthority& change) const {
+    state.Put(change.authority);
+  }
+  void operator()(const state::EraseAuthority&) const {
+    state.Erase(state::AuthorityKey{});
+  }
 };
 
 /// The history holds each record once more: those that are missing from the
@@ -229,6 +235,11 @@ void RestoreFromHistory(const std::map<std::uint64_t, state::Batch>& history,
   }
   for (const auto& [uid, claim] : replayed.local_claims) {
     if (!state.local_claims.contains(uid)) state.Put(claim);
+  }
+  if (state.FindAuthority() == nullptr) {
+    for (const auto& [key, authority] : replayed.authority) {
+      state.Put(authority);
+    }
   }
 }
 
@@ -372,7 +383,8 @@ auto Worth(const Salvaged& salvaged) {
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
       state.pods.size() + state.claims.size() + state.identities.size() +
           state.resources.size() + state.healths.size() + state.sources.size() +
-          state.foreign_holders.size() + state.local_claims.size());
+          state.foreign_holders.size() + state.local_claims.size() +
+          state.authority.size());
 }
 
 }  // namespace

@@ -74,6 +74,13 @@ struct ChangeWriter {
   bool operator()(const state::EraseLocalClaim& change) const {
     return Delete(LocalClaimKey(change.uid));
   }
+  bool operator()(const state::PutAuthority& change) const {
+    return change.authority != nullptr &&
+           Put(AuthorityKeyOf(), EncodeAuthority(*change.authority));
+  }
+  bool operator()(const state::EraseAuthority&) const {
+    return Delete(AuthorityKeyOf());
+  }
 
  private:
   bool Put(const std::string& key, const std::string& value) const {
@@ -133,6 +140,9 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
     put(state::PutHolder{holder});
   for (const auto& [uid, claim] : state.local_claims)
     put(state::PutLocalClaim{claim});
+  for (const auto& [key, authority] : state.authority) {
+    put(state::PutAuthority{authority});
+  }
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));
   }

@@ -174,6 +174,11 @@ void CompleteWait(Authority authority, const std::vector<WaitingFor>& or_for,
       IsLeftToScheduler(verdict->reason)) {
     verdict->message +=
         "; authority: scheduler, so a control plane has to do it";
+  } else if (authority == Authority::kSplit &&
+             IsLeftToScheduler(verdict->reason)) {
+    verdict->message +=
+        "; authority: split, which shares out devices of device plugins only, "
+        "so a control plane has to do it";
   }
 }
 

@@ -39,6 +39,7 @@ std::string_view HealthPolicyName(HealthPolicy policy) {
       {kReport, "report"},
       {kFail, "fail"},
       {kDrain, "drain"},
+      {kReplace, "replace"},
   });
   return kNames.Of(policy);
 }
@@ -58,6 +59,7 @@ std::string_view AuthorityName(Authority authority) {
   static constexpr auto kNames = EnumTable<Authority>({
       {kNode, "node"},
       {kScheduler, "scheduler"},
+      {kSplit, "split"},
   });
   return kNames.Of(authority);
 }
@@ -210,6 +212,8 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kRecheck, "Recheck"},
       {kImported, "Imported"},
       {kShown, "Shown"},
+      {kAuthority, "Authority"},
+      {kReplaced, "Replaced"},
       {kOther, "Other"},
   });
   return kNames.Of(kind);

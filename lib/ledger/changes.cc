@@ -59,6 +59,14 @@ struct Adder {
     all.local_claims.push_back(
         {FindOrNull(before.local_claims, erase.uid), nullptr});
   }
+  void operator()(const state::PutAuthority& put) const {
+    all.authority.push_back(
+        {FindOrNull(before.authority, state::AuthorityKey{}), put.authority});
+  }
+  void operator()(const state::EraseAuthority&) const {
+    all.authority.push_back(
+        {FindOrNull(before.authority, state::AuthorityKey{}), nullptr});
+  }
   /// No room follows the other records.
   template <typename Other>
   void operator()(const Other&) const {}

@@ -38,6 +38,7 @@ struct Changes {
   std::map<ResourceName, Passage<state::ResourceRecord>> resources = {};
   std::vector<Passage<state::ForeignHolderRecord>> holders = {};
   std::vector<Passage<state::LocalClaimRecord>> local_claims = {};
+  std::vector<Passage<state::AuthorityRecord>> authority = {};
   std::vector<ClaimedResources> claimed = {};  ///< Of pods, where it changed.
 };
 

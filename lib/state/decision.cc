@@ -48,6 +48,10 @@ Change PutOf(std::shared_ptr<const LocalClaimRecord> claim) {
   return PutLocalClaim{std::move(claim)};
 }
 Change EraseOf(const LocalClaimUid& uid) { return EraseLocalClaim{uid}; }
+Change PutOf(std::shared_ptr<const AuthorityRecord> authority) {
+  return PutAuthority{std::move(authority)};
+}
+Change EraseOf(const AuthorityKey&) { return EraseAuthority{}; }
 
 /// Applies changes one by one and takes them all back unless told to keep them.
 class Transaction {
@@ -216,6 +220,18 @@ class Transaction {
                          api::Quoted(change.uid.value));
   }
 
+  absl::Status operator()(const PutAuthority& change) {
+    if (change.authority == nullptr) {
+      return DataLossError("the record of the authority is missing");
+    }
+    Put(change.authority, change.authority->Key(), state_.authority);
+    return absl::OkStatus();
+  }
+  absl::Status operator()(const EraseAuthority&) {
+    if (Erase(AuthorityKey{}, state_.authority)) return absl::OkStatus();
+    return DataLossError("there is no record of the authority");
+  }
+
  private:
   template <typename Key, typename Record>
   void Put(const std::shared_ptr<const Record>& record, const Key& key,
@@ -323,6 +339,10 @@ devmgr::DecisionKind PublicOf(DecisionKind kind) {
       return Public::kImported;
     case DecisionKind::kShown:
       return Public::kShown;
+    case DecisionKind::kAuthority:
+      return Public::kAuthority;
+    case DecisionKind::kReplaced:
+      return Public::kReplaced;
     case DecisionKind::kWanted:
       return Public::kWanted;
     case DecisionKind::kUnwanted:

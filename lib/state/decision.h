@@ -72,11 +72,15 @@ struct PutLocalClaim {
 struct EraseLocalClaim {
   LocalClaimUid uid;
 };
+struct PutAuthority {
+  std::shared_ptr<const AuthorityRecord> authority;
+};
+struct EraseAuthority {};
 using Change =
     std::variant<PutPod, ErasePod, PutClaim, EraseClaim, PutIdentity,
                  EraseIdentity, PutResource, EraseResource, PutHealth,
                  EraseHealth, PutSource, EraseSource, PutHolder, EraseHolder,
-                 PutLocalClaim, EraseLocalClaim>;
+                 PutLocalClaim, EraseLocalClaim, PutAuthority, EraseAuthority>;
 
 /// What was decided. Stored: never renumber.
 enum class DecisionKind : std::uint8_t {
@@ -113,6 +117,9 @@ enum class DecisionKind : std::uint8_t {
   kImported = 31,  ///< What checkpoint files of a kubelet hold is taken over.
   kShown = 32,     ///< The source shows a pod that was imported.
   kOther = 255,    ///< Of a newer version, which let us ignore it.
+  kAuthority = 51,        ///< Which party allocates, or that it is handed over.
+  kReplaced = 52,         ///< A container gives up devices that do not work.
+  kOther = 255,           ///< Of a newer version, which let us ignore it.
 };
 /// As devmgr/status_types.h has it.
 devmgr::DecisionKind PublicOf(DecisionKind kind);

@@ -100,21 +100,17 @@ class Checker {
   }
 
   void CheckHoldPhase(const PodRecord& pod, const DeviceHold& hold) {
-    // What an init container had given back is chosen anew before it runs
-    // again, while the pod is what it was.
-    const bool init = hold.kind == device::ContainerKind::kInit &&
-                      (IsLive(pod) || pod.phase == PodPhase::kReleasing);
+    // What an init container had given back, or another one because it does not
+    // work, is chosen anew before it runs again, while the pod is what it was.
+    const bool again = IsLive(pod) || pod.phase == PodPhase::kReleasing;
     switch (hold.phase) {
       case device::ReservationPhase::kCommitted:
         return;
       case device::ReservationPhase::kReserved:
-        if (init || pod.phase == PodPhase::kAllocating ||
-            pod.phase == PodPhase::kReleasing) {
-          return;
-        }
+        if (again || pod.phase == PodPhase::kAllocating) return;
         break;
       case device::ReservationPhase::kReleased:
-        if (init) return;
+        if (again) return;
         break;
     }
     PodViolation(pod, "has devices of '{}' in container '{}' {}", hold.resource,

@@ -94,9 +94,8 @@ class Mender {
     for (auto& [uid, pod] : pods_) {
       if (!IsLive(pod)) continue;
       for (DeviceHold& hold : pod.holds) {
-        // What an init container was about to get is not what the pod runs on.
-        if (hold.kind == device::ContainerKind::kInit &&
-            hold.phase == device::ReservationPhase::kReserved) {
+        // What a container was about to get is not what the pod runs on.
+        if (hold.phase == device::ReservationPhase::kReserved) {
           hold.phase = device::ReservationPhase::kReleased;
         }
       }

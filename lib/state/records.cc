@@ -26,6 +26,7 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
          a.boot_id == b.boot_id && a.eviction == b.eviction &&
          a.imported == b.imported;
+         a.local == b.local;
 }
 
 bool IsLive(const PodRecord& pod) {
@@ -167,6 +168,30 @@ ResourceOwner PublicOf(Backing backing) {
       return ResourceOwner::kDeviceClass;
   }
   return ResourceOwner::kDevicePlugin;
+}
+
+devmgr::Authority PublicOf(Party party) {
+  switch (party) {
+    case Party::kNode:
+      return devmgr::Authority::kNode;
+    case Party::kScheduler:
+      return devmgr::Authority::kScheduler;
+    case Party::kSplit:
+      return devmgr::Authority::kSplit;
+  }
+  return devmgr::Authority::kNode;
+}
+
+Party PartyOf(devmgr::Authority authority) {
+  switch (authority) {
+    case devmgr::Authority::kNode:
+      return Party::kNode;
+    case devmgr::Authority::kScheduler:
+      return Party::kScheduler;
+    case devmgr::Authority::kSplit:
+      return Party::kSplit;
+  }
+  return Party::kNode;
 }
 
 std::string_view BackingName(Backing backing) {

@@ -2,7 +2,7 @@
 //
 // What the ledger remembers: one record per pod, claim, identity, resource
 // name, device health, source of objects, foreign holder and claim that this
-// node allocates. Pure values.
+// node allocates, and one of the party that allocates. Pure values.
 #pragma once
 
 #include <devmgr/container_devices.h>
@@ -25,6 +25,7 @@
 #include "device/reservation.h"
 
 namespace devmgr {
+enum class Authority;
 enum class ClaimState;
 enum class ResourceOwner;
 }  // namespace devmgr
@@ -257,6 +258,9 @@ struct PodRecord {
   /// it yet: they name no pods, so `name` is ImportedName of its UID; kinds of
   /// containers and, of a pod with claims, what these want are not known.
   bool imported = false;
+  /// Its devices of plugins are of those that are kept for pods of this node,
+  /// where a control plane has the others (Party::kSplit).
+  bool local = false;
 };
 /// What an imported pod is called until the source shows it: its UID, without a
 /// namespace, which no other pod is without.
@@ -412,6 +416,39 @@ struct LocalClaimRecord {
   std::vector<DeviceHardware> hardware = {};
 };
 bool operator==(const LocalClaimRecord& a, const LocalClaimRecord& b);
+
+/// The party that allocates devices of this node. Stored: never renumber.
+enum class Party : std::uint8_t {
+  kNode = 1,
+  kScheduler = 2,
+  kSplit = 3,
+};
+/// As devmgr/options.h has it.
+devmgr::Authority PublicOf(Party party);
+Party PartyOf(devmgr::Authority authority);
+
+/// There is one record of it, or none: then the node has always been it.
+struct AuthorityKey {
+  friend auto operator<=>(const AuthorityKey&, const AuthorityKey&) = default;
+};
+
+/// Which party allocates, and the hand-over to another one. Changed by
+/// recorded decisions only.
+struct AuthorityRecord {
+  Party party = Party::kNode;
+  std::int64_t since_ms = 0;  ///< Unix time.
+  /// As configured when this was written: another party in the configuration
+  /// begins a hand-over.
+  Party configured = Party::kNode;
+  /// Why an operator chose `party`, or `to`. Empty: the configuration did.
+  std::string by_operator = {};
+  /// While it is handed over: neither party takes new decisions.
+  std::optional<Party> to = {};
+  std::int64_t to_since_ms = 0;  ///< Unix time, with `to`.
+  AuthorityKey Key() const { return {}; }
+  friend bool operator==(const AuthorityRecord&,
+                         const AuthorityRecord&) = default;
+};
 
 /// The holder where pods are named: `foreign container 0123456789abc (pod
 /// default/a)`, with as much of the ID as crictl shows.

@@ -85,7 +85,8 @@ bool operator==(const State& a, const State& b) {
          SameRecords(a.healths, b.healths) &&
          SameRecords(a.sources, b.sources) &&
          SameRecords(a.foreign_holders, b.foreign_holders) &&
-         SameRecords(a.local_claims, b.local_claims);
+         SameRecords(a.local_claims, b.local_claims) &&
+         SameRecords(a.authority, b.authority);
 }
 
 template <typename Record>
@@ -373,6 +374,16 @@ const SourceRecord* State::FindSource(const SourceKey& source) const {
 
 const ForeignHolderRecord* State::FindHolder(const ContainerId& id) const {
   return Find(foreign_holders, id);
+}
+
+void State::Put(std::shared_ptr<const AuthorityRecord> record) {
+  authority.insert_or_assign(AuthorityKey{}, std::move(record));
+}
+
+bool State::Erase(const AuthorityKey& key) { return authority.erase(key) > 0; }
+
+const AuthorityRecord* State::FindAuthority() const {
+  return Find(authority, AuthorityKey{});
 }
 
 const LocalClaimRecord* State::FindLocalClaim(const LocalClaimUid& uid) const {

@@ -35,6 +35,8 @@ struct State {
       foreign_holders;
   PersistentMap<LocalClaimUid, std::shared_ptr<const LocalClaimRecord>>
       local_claims;
+  /// One at most.
+  PersistentMap<AuthorityKey, std::shared_ptr<const AuthorityRecord>> authority;
 
   // Indexes over the maps above; Put and Erase keep all of them together.
   PersistentSet<ByName<PodRecord>> pod_names;
@@ -62,6 +64,7 @@ struct State {
   void Put(std::shared_ptr<const SourceRecord> source);
   void Put(std::shared_ptr<const ForeignHolderRecord> holder);
   void Put(std::shared_ptr<const LocalClaimRecord> claim);
+  void Put(std::shared_ptr<const AuthorityRecord> authority);
   // False when there was none.
   bool Erase(const PodUid& uid);
   bool Erase(const ClaimUid& uid);
@@ -71,6 +74,7 @@ struct State {
   bool Erase(const SourceKey& source);
   bool Erase(const ContainerId& id);
   bool Erase(const LocalClaimUid& uid);
+  bool Erase(const AuthorityKey& key);
 
   /// All of one name: a pod or claim that was re-created stands beside the one
   /// that is still being released. Pods in the order they were first seen.
@@ -117,6 +121,7 @@ struct State {
   const SourceRecord* FindSource(const SourceKey& source) const;
   const ForeignHolderRecord* FindHolder(const ContainerId& id) const;
   const LocalClaimRecord* FindLocalClaim(const LocalClaimUid& uid) const;
+  const AuthorityRecord* FindAuthority() const;
 
  private:
   void IndexHolds(const PodRecord& pod);

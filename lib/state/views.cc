@@ -106,6 +106,8 @@ struct UidCollector {
   void operator()(const EraseLocalClaim& change) {
     uids.insert(change.uid.value);
   }
+  void operator()(const PutAuthority&) {}
+  void operator()(const EraseAuthority&) {}
 };
 
 std::vector<std::string> UidsOf(const Batch& batch) {

@@ -195,6 +195,45 @@ TEST(CodecTest, ClaimsOfThisNodeMayNotBeIgnored) {
   }
 }
 
+TEST(CodecTest, KeepsWhichPartyAllocates) {
+  state::AuthorityRecord authority{state::Party::kScheduler, 7,
+                                   state::Party::kSplit, "so"};
+  EXPECT_EQ(**DecodeAuthority(EncodeAuthority(authority), "a/"), authority);
+  authority.to = state::Party::kNode;
+  authority.to_since_ms = 9;
+  EXPECT_EQ(**DecodeAuthority(EncodeAuthority(authority), "a/"), authority);
+  pb::AuthorityRecord strange;
+  strange.set_party(4);
+  ExpectDataLoss(DecodeAuthority(strange.SerializeAsString(), "a/"),
+                 "record 'a/': unknown authority 4");
+  EXPECT_EQ(KindOf(AuthorityKeyOf()), KeyKind::kAuthority);
+}
+
+/// A version that knew nothing of it would go by its configuration.
+TEST(CodecTest, WhichPartyAllocatesMayNotBeIgnored) {
+  EXPECT_FALSE(MayBeIgnored(AuthorityKeyOf()));
+  for (const state::Change& change : {Put(state::AuthorityRecord{}),
+                                      state::Change(state::EraseAuthority{})}) {
+    const std::string bytes =
+        EncodeBatch(MakeBatch(1, state::DecisionKind::kAuthority, {change}));
+    pb::Batch batch;
+    ASSERT_TRUE(batch.ParseFromString(bytes));
+    EXPECT_FALSE(batch.kind_may_be_unknown());
+    EXPECT_FALSE(batch.changes(0).may_be_ignored());
+    const auto decoded = DecodeBatch(bytes, "h/1");
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->decision.kind, state::DecisionKind::kAuthority);
+    EXPECT_EQ(decoded->decision.changes.size(), 1);
+  }
+}
+
+TEST(CodecTest, KeepsWhosePartOfTheDevicesAPodHas) {
+  state::PodRecord pod =
+      state::MakePod(state::kPodA, "a", state::PodPhase::kAdmitted);
+  pod.local = true;
+  EXPECT_EQ(**DecodePod(EncodePod(pod), "p/a"), pod);
+}
+
 /// They say what happened, and change nothing.
 TEST(CodecTest, WhatClientsWantMayBeIgnored) {
   for (const auto kind :

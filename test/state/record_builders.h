@@ -113,6 +113,11 @@ inline Change Put(LocalClaimRecord claim) {
       std::make_shared<const LocalClaimRecord>(std::move(claim))};
 }
 
+inline Change Put(AuthorityRecord authority) {
+  return PutAuthority{
+      std::make_shared<const AuthorityRecord>(std::move(authority))};
+}
+
 /// Of devices of `example.com/tpu`; its pod is `default/stray`.
 inline ForeignHolderRecord MakeHolder(const std::string& id,
                                       const std::vector<std::string>& devices) {

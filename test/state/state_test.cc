@@ -143,6 +143,8 @@ TEST(StateTest, RefusesRecordsThatCannotBe) {
       {Put(MakeHolder("", {"0"})),
        "a foreign holder of pod 'default/stray' has no container ID"},
       {EraseHolder{{"none"}}, "foreign holder 'none' is not known"},
+      {PutAuthority{}, "the record of the authority is missing"},
+      {EraseAuthority{}, "there is no record of the authority"},
   };
   for (const auto& [change, message] : cases) {
     SCOPED_TRACE(message);

@@ -38,9 +38,11 @@ struct RetryOptions {
 
 /// Which party allocates devices (docs/architecture.md, "Authority"). A pod
 /// that lacks devices of plugins waits for them; below a scheduler it is
-/// rejected.
-enum class Authority { kNode, kScheduler };
-/// `node`, `scheduler`.
+/// rejected. `kSplit`: the scheduler for pods that it has bound, this node for
+/// those that it has from files (PolicyOptions::split_local); of device plugins
+/// only, no claim is allocated here.
+enum class Authority { kNode, kScheduler, kSplit };
+/// `node`, `scheduler`, `split`.
 DEVMGR_EXPORT std::string_view AuthorityName(Authority authority);
 
 /// `kDefault` waits where waiting helps. `kStrictKubelet` rejects what lacks
@@ -60,10 +62,12 @@ enum class Recovery { kStrict, kLenient };
 /// What follows when a device that a pod holds turns Unhealthy: `kReport` shows
 /// it in the pod's status, as the kubelet does; `kFail` also has the pod failed
 /// (Host::act_on_pod) once it has been so for `unhealthy_for`. `kDrain`: pods
-/// keep it. A device that is Unknown, because its plugin or driver is gone, is
-/// not Unhealthy, unless HealthOptions say so.
-enum class HealthPolicy { kReport, kFail, kDrain };
-/// `report`, `fail`, `drain`.
+/// keep it. `kReplace`: a container that starts again gets another device in
+/// its place, if there is one, by a recorded decision. A device that is
+/// Unknown, because its plugin or driver is gone, is not Unhealthy, unless
+/// HealthOptions say so.
+enum class HealthPolicy { kReport, kFail, kDrain, kReplace };
+/// `report`, `fail`, `drain`, `replace`.
 DEVMGR_EXPORT std::string_view HealthPolicyName(HealthPolicy policy);
 
 /// What becomes of a pod whose claim a driver was to unprepare and has not,
@@ -144,7 +148,13 @@ struct LedgerOptions {
 
 /// What is decided about pods that want devices.
 struct PolicyOptions {
+  /// What the ledger says counts (NodeInfo::authority), which
+  /// Maintenance::StartSetAuthority changes. Another value than when the ledger
+  /// was open last is a hand-over, too.
   Authority authority = Authority::kNode;
+  /// Under Authority::kSplit, by resource of a device plugin: how many of its
+  /// devices are for pods of this node. None may be negative.
+  std::map<std::string, std::int64_t> split_local;
   Profile profile = Profile::kDefault;
 
   /// Below a scheduler, how long a pod may wait for a device plugin before it

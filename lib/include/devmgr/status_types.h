@@ -381,6 +381,9 @@ struct ResourceInfo {
   /// Drivers that the class's selectors name, and those of devices that pods
   /// hold through it; ascending.
   std::vector<std::string> drivers;
+  /// Under Authority::kSplit: healthy devices that are kept for pods of this
+  /// node. `allocatable` is without them.
+  std::int64_t local = 0;
 };
 
 /// A ResourceSlice that counts for the node.
@@ -468,6 +471,9 @@ enum class DecisionKind {
   kImported,  ///< What checkpoint files of a kubelet hold was taken over.
   kShown,     ///< The source shows a pod that was imported.
   kOther,     ///< A newer version wrote it into this ledger.
+  kAuthority,        ///< Which party allocates, or that it is handed over.
+  kReplaced,         ///< A container gives up devices that do not work.
+  kOther,            ///< A newer version wrote it into this ledger.
 };
 /// As the enumerator: `PrepareIntent`.
 DEVMGR_EXPORT std::string_view DecisionKindName(DecisionKind kind);
@@ -563,6 +569,13 @@ struct NodeInfo {
   std::string boot_id;
   // Not set: not known, as of a manager that is stopped.
   std::optional<Authority> authority;
+  /// Since when; not set: since the ledger was begun.
+  std::optional<WallTime> authority_since;
+  /// It is being handed over to this party, and why that takes time.
+  std::optional<Authority> authority_to;
+  std::string authority_wait;
+  /// Why an operator chose; empty: the configuration did.
+  std::string authority_by_operator;
   std::optional<Profile> profile;
   Actuate actuate = Actuate::kNone;
   std::string state_dir;
