@@ -20,4 +20,10 @@ void DefaultPod(Pod& pod) {
   DefaultRequests(pod.spec.containers);
 }
 
+bool IsFromApiServer(const Pod& pod) {
+  const auto source = pod.metadata.annotations.find(kConfigSource);
+  return source != pod.metadata.annotations.end() &&
+         source->second == kFromApiServer;
+}
+
 }  // namespace devmgr::api

@@ -30,6 +30,13 @@ void DefaultPod(Pod& pod);
 /// source passes: whatever resolves claims has upstream's answer.
 std::vector<PodProblem> ValidatePod(const Pod& pod);
 
+/// Of `kubernetes.io/config.source`, which says where a pod is from: `api`.
+inline constexpr char kConfigSource[] = "kubernetes.io/config.source";
+inline constexpr char kFromApiServer[] = "api";
+
+/// An API server has the pod: a control plane has bound it to this node.
+bool IsFromApiServer(const Pod& pod);
+
 /// All of them as one: the field of the first, the others in the message, as
 /// far as it stays short. `broken` is not empty.
 PodProblem Summary(const std::vector<PodProblem>& broken);

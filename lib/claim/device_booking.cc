@@ -208,6 +208,7 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
   for (DeviceHold& hold : record->holds) {
     if (IsReserved(hold)) hold.hardware = Of(hardware, hold);
   }
+  record->local = pod.local;
   if (!IsLive(*record)) record->phase = PodPhase::kAllocating;
   return Replace(DecisionKind::kReserve, "plugins are to be asked",
                  std::move(record));

@@ -126,6 +126,7 @@ device::PodPlan PlanDevices(const PluginDevices& devices,
   input.trust_held = wanted.trust_held;
   input.judge_held = wanted.judge_held;
   input.masks = wanted.masks;
+  input.kept = wanted.kept;
   for (const device::DeviceNeed& need : wanted.needs) {
     if (devices.sharing == Sharing::kOneOwner) {
       std::vector<PodUid> holders = devices.state.ClassHoldersOf(

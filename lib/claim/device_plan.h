@@ -42,6 +42,8 @@ struct WantedDevices {
   bool judge_held = true;
   /// NUMA nodes to prefer.
   std::map<device::NeedKey, std::vector<std::int64_t>> masks = {};
+  /// By resource, as device::PlanInput has it.
+  std::map<ResourceName, device::KeptDevices> kept = {};
 };
 
 /// Plans all of them; the pod's own containers get first what they have

@@ -26,6 +26,7 @@ namespace devmgr::claim {
 struct PodIdentity {
   PodUid uid;
   ObjectName name;
+  bool local = false;  ///< As PodRecord has it, for the devices it gets.
 };
 
 /// The record of a pod that is seen for the first time: kWaiting.

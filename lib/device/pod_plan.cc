@@ -144,7 +144,8 @@ class ResourcePlanner {
                 .planned = taken_,
                 .mask = FindOrNull(input_.masks, key),
                 .ask_preference = input_.asking.contains(need.resource),
-                .preferred = FindOrNull(input_.preferences, key)});
+                .preferred = FindOrNull(input_.preferences, key),
+                .kept = FindOrNull(input_.kept, need.resource)});
     if (selection.shortage.has_value()) {
       Fail(need, std::move(*selection.shortage));
       return;

@@ -52,6 +52,8 @@ struct PlanInput {
   bool trust_held = true;
   /// What the pod holds has to work. False: it runs on it anyway.
   bool judge_held = true;
+  /// By resource: free devices that are kept for pods of another kind.
+  std::map<ResourceName, KeptDevices> kept = {};
 };
 
 struct PodPlan {

@@ -28,7 +28,7 @@ Devices FreeDevices(const SelectionInput& input, std::size_t most) {
 /// How many of them `Select` looks at: as many as it takes, where none of them
 /// is better than those before it.
 std::size_t MostOf(const SelectionInput& input, std::int64_t missing) {
-  return input.mask == nullptr && !input.ask_preference
+  return input.mask == nullptr && !input.ask_preference && input.kept == nullptr
              ? static_cast<std::size_t>(missing)
              : input.inventory.devices().size();
 }
@@ -189,9 +189,13 @@ Selection Select(const SelectionInput& input) {
   choice.Take(SplitByMask(input, ReusableDevices(input)));
   if (choice.Missing() > 0) {
     const Devices free = FreeDevices(input, MostOf(input, choice.Missing()));
-    if (static_cast<std::int64_t>(free.size()) < choice.Missing()) {
-      selection.shortage =
-          Explain(input, choice, static_cast<std::int64_t>(free.size()));
+    const std::int64_t allowed = std::max<std::int64_t>(
+        static_cast<std::int64_t>(free.size()) -
+            (input.kept != nullptr ? input.kept->count : 0),
+        0);
+    if (allowed < choice.Missing()) {
+      selection.shortage = Explain(input, choice, allowed);
+      if (input.kept != nullptr) selection.shortage->kept = *input.kept;
       return selection;
     }
     const Split split = SplitByMask(input, free);

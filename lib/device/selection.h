@@ -34,6 +34,15 @@ struct PreferenceQuestion {
                          const PreferenceQuestion&) = default;
 };
 
+/// Of the free devices of a resource so many are none for this pod; by count,
+/// whichever these are.
+struct KeptDevices {
+  std::int64_t count = 0;
+  /// Under Authority::kSplit: so many devices are for pods of this node,
+  std::int64_t local_set = 0;
+  bool local = false;  ///< and this is one.
+};
+
 /// Why a container cannot have what it wants, now or ever.
 struct Shortage {
   static constexpr std::size_t kMaxNames = 16;
@@ -72,6 +81,8 @@ struct Shortage {
   std::int64_t taken_over = 0;  ///< From init containers, beside `requested`.
   std::int64_t listed = 0;      ///< How many there are, in whatever health.
   std::int64_t ours = 0;        ///< Of these, for other containers of the pod.
+  /// Free devices that pods of another kind have kept from it.
+  std::optional<KeptDevices> kept = {};
 };
 /// What is missing, for people.
 std::string ShortageText(const Shortage& shortage);
@@ -93,6 +104,7 @@ struct SelectionInput {
   /// The plugin's answer; null: not asked yet. It is advice: what of it cannot
   /// be used is left aside.
   const std::vector<DeviceId>* preferred = nullptr;
+  const KeptDevices* kept = nullptr;  ///< Null: none.
 };
 
 struct Selection {

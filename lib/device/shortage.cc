@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <string>
 
 #include "api/quote.h"
@@ -85,6 +87,20 @@ std::string NotAlignedText(const Shortage& shortage) {
     text += "; not healthy: " + DeviceList(shortage);
   }
   return text;
+/// Where the devices of a resource are split.
+std::string KeptText(const Shortage& shortage) {
+  const KeptDevices& kept = *shortage.kept;
+  return fmt::format(
+      "resource {}: {}, {} of {} left{}: {} for pods of this node, the others "
+      "for pods of the scheduler{}",
+      Quoted(shortage.resource), RequestText(shortage), shortage.available,
+      kept.local
+          ? Counted(kept.local_set, "device")
+          : Counted(std::max<std::int64_t>(shortage.listed - kept.local_set, 0),
+                    "device"),
+      OursText(shortage),
+      kept.local_set == 1 ? "1 is" : fmt::format("{} are", kept.local_set),
+      shortage.holders.empty() ? "" : "; held by " + PodList(shortage));
 }
 
 }  // namespace
@@ -114,6 +130,7 @@ std::string ShortageText(const Shortage& shortage) {
                          shortage.listed, OursText(shortage),
                          DeviceList(shortage));
     case Shortage::Kind::kTooFewFree:
+      if (shortage.kept.has_value()) return KeptText(shortage);
       return fmt::format(
           "resource {}: {}, {} of {} free{}; others are held by {}", resource,
           RequestText(shortage), shortage.available, shortage.listed,

@@ -126,16 +126,18 @@ void DeviceBook::OnPod(const PodUid& uid, const ObjectName& name,
   if (less && pod != nullptr) parts_.on_given_back(name);
 }
 
-void DeviceBook::Intend(const PodUid& pod,
+void DeviceBook::Intend(const claim::PodIdentity& pod,
                         std::vector<device::Reservation> plan) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  intended_[pod] = std::move(plan);
-  Refresh(pod, parts_.state.FindPod(pod));
+  intended_[pod.uid] = std::move(plan);
+  if (pod.local) intended_local_.insert(pod.uid);
+  Refresh(pod.uid, parts_.state.FindPod(pod.uid));
 }
 
 void DeviceBook::Settle(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   intended_.erase(pod);
+  intended_local_.erase(pod);
   for (const auto& devices : Refresh(pod, parts_.state.FindPod(pod))) {
     if (!Unheld(devices).empty()) parts_.on_devices(devices.resource);
   }
@@ -205,14 +207,45 @@ device::EndpointState DeviceBook::StateOf(const ResourceName& resource) const {
 
 claim::WantedDevices DeviceBook::Wanted(
     const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
+std::optional<device::KeptDevices> DeviceBook::KeptFrom(
+    const claim::PodIdentity& pod, const ResourceName& resource) const {
+  if (!parts_.local_set) return std::nullopt;
+  const std::optional<std::int64_t> local_set = parts_.local_set(resource);
+  if (!local_set.has_value()) return std::nullopt;
+  std::int64_t held = 0;
+  for (const auto& [id, holder] : Held(resource)) {
+    const state::PodRecord* record = parts_.state.FindPod(holder.pod);
+    if (intended_local_.contains(holder.pod) ||
+        (record != nullptr && record->local)) {
+      ++held;
+    }
+  }
+  const std::int64_t due = std::max<std::int64_t>(*local_set - held, 0);
+  const std::int64_t others =
+      pod.local ? std::max<std::int64_t>(FreeCount(resource) - due, 0) : due;
+  return device::KeptDevices{others, *local_set, pod.local};
+}
+
+void DeviceBook::OnAuthority() {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  for (const auto& [resource, inventory] : inventories_) {
+    unknown_.insert(resource);
+  }
+}
+
+device::PodPlan DeviceBook::Plan(
+    const claim::PodIdentity& pod, const std::vector<device::DeviceNeed>& needs,
     const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
     bool trust_held, bool judge_held) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  claim::WantedDevices wanted{pod, needs,      preferences,
-                              {},  trust_held, judge_held};
+  claim::WantedDevices wanted{pod.uid, needs,      preferences,
+                              {},      trust_held, judge_held};
   for (const device::DeviceNeed& need : needs) {
     if (OptionsOf(need.resource).preferred_allocation) {
       wanted.asking.insert(need.resource);
+    }
+    if (const auto kept = KeptFrom(pod, need.resource)) {
+      wanted.kept.insert_or_assign(need.resource, *kept);
     }
   }
   return wanted;
@@ -265,9 +298,11 @@ const view::Resources& DeviceBook::known() const {
     const auto found = inventories_.find(resource);
     if (found == inventories_.end()) continue;
     const device::Inventory& inventory = found->second;
-    known_.insert_or_assign(resource,
-                            {inventory.state(), inventory.state_since_ms(),
-                             inventory.figures(), inventory.devices()});
+    known_.insert_or_assign(
+        resource,
+        {inventory.state(), inventory.state_since_ms(), inventory.figures(),
+         inventory.devices(),
+         parts_.local_set ? parts_.local_set(resource) : std::nullopt});
   }
   return known_;
 }

@@ -65,6 +65,10 @@ class DeviceBook final : public plugin::PluginListener {
     /// How long its devices have to work before pods get them; null: at once.
     std::function<device::Probation::Rules(const ResourceName& resource)>
         probation = {};
+    /// Under Authority::kSplit how many devices of it are for pods of this
+    /// node; nothing, or null: pods are of one kind.
+    std::function<std::optional<std::int64_t>(const ResourceName& resource)>
+        local_set = {};
     /// Of a name by a plugin and by claims.
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     HardwareOptions hardware = {};
@@ -99,7 +103,8 @@ class DeviceBook final : public plugin::PluginListener {
 
   /// These count as held from now on, though the ledger does not know of them
   /// yet; until Settle, once for each.
-  void Intend(const PodUid& pod, std::vector<device::Reservation> plan);
+  void Intend(const claim::PodIdentity& pod,
+              std::vector<device::Reservation> plan);
   /// The ledger has taken them, or has not: only it counts now.
   void Settle(const PodUid& pod);
 
@@ -115,8 +120,15 @@ class DeviceBook final : public plugin::PluginListener {
   }
   claim::WantedDevices Wanted(
       const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
+  /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
+  device::PodPlan Plan(
+      const claim::PodIdentity& pod,
+      const std::vector<device::DeviceNeed>& needs,
       const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
       bool trust_held, bool judge_held) const;
+
+  /// Which party allocates is another: `local_set` may be, too.
+  void OnAuthority();
 
   /// Healthy devices that are not held; none while claims are held for the
   /// name.
@@ -187,6 +199,12 @@ class DeviceBook final : public plugin::PluginListener {
   /// Those that have these devices, as far as they are free.
   void AddForeignOf(const device::FreedDevices& devices);
   void DropForeignOf(const device::Reservation& wanted);
+  /// What of the free devices is not for this pod.
+  std::optional<device::KeptDevices> KeptFrom(
+      const claim::PodIdentity& pod, const ResourceName& resource) const;
+  claim::PluginDevices Devices() const {
+    return {parts_.state, inventories_, reservations_, parts_.sharing};
+  }
   /// Of devices, those that are not held.
   std::vector<DeviceId> Unheld(const device::FreedDevices& devices) const;
   /// A device of a plugin.
@@ -237,6 +255,7 @@ class DeviceBook final : public plugin::PluginListener {
   std::map<std::pair<ResourceName, plugin::Generation>, plugin::PluginOptions>
       options_;
   std::map<PodUid, std::vector<device::Reservation>> intended_;
+  std::set<PodUid> intended_local_;  ///< Those of PodIdentity::local.
   /// Containers that stand in `reservations_` as pods of their own.
   std::map<PodUid, state::ContainerId> foreign_;
   /// Of devices of which it is known.

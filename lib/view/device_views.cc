@@ -63,6 +63,9 @@ void AddServed(const Resources& served, std::vector<ResourceInfo>* resources) {
     if (info.owner != ResourceOwner::kDevicePlugin) continue;
     info.capacity = resource.figures.capacity;
     info.allocatable = resource.figures.allocatable;
+    if (!resource.local_set.has_value()) continue;
+    info.local = std::min(*resource.local_set, info.allocatable);
+    info.allocatable -= info.local;
   }
   resources->clear();
   for (auto& [name, info] : all) resources->push_back(std::move(info));

@@ -66,6 +66,9 @@ struct Resource {
   device::Figures figures;
   /// In natural order of IDs.
   device::InventoryDevices devices;
+  /// How many of them are for pods of this node, where a control plane has the
+  /// others.
+  std::optional<std::int64_t> local_set = {};
 };
 using Resources = PersistentMap<ResourceName, Resource>;
 

@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "api/pod.h"
 #include "source/api/json_view.h"
 
 namespace devmgr::apiserver {
@@ -34,8 +35,12 @@ void Take(DecodedManifest decoded, StoredObject* stored) {
   if (!decoded.errors.empty()) {
     stored->problem = decoded.errors.front().ToString();
   } else if (!decoded.objects.empty()) {
-    stored->object =
-        std::make_shared<const Object>(std::move(decoded.objects[0].object));
+    Object& object = decoded.objects[0].object;
+    // As the kubelet marks pods by where they are from; whatever stands there.
+    if (auto* pod = std::get_if<Pod>(&object)) {
+      pod->metadata.annotations[api::kConfigSource] = api::kFromApiServer;
+    }
+    stored->object = std::make_shared<const Object>(std::move(object));
     stored->name = MetadataOf(*stored->object).FullName();
   } else if (!decoded.malformed_pods.empty()) {
     stored->malformed = std::make_shared<const MalformedPod>(
