@@ -70,6 +70,51 @@ Verdict CheckNotOwed(const State& state, const PlannedClaim& planned) {
   return {};
 }
 
+/// What this node has allocated, and still holds, another party allocated as
+/// well: while a server was away, or before it knew of it.
+const state::LocalClaimRecord* FindLocalHolder(const State& state,
+                                               const std::string& driver,
+                                               const state::AllocatedDevice& is,
+                                               const ClaimUid& but) {
+  for (const auto& [uid, claim] : state.local_claims) {
+    const auto& allocation = claim->object->status.allocation;
+    if (uid.value == but.value || !allocation.has_value()) continue;
+    for (const auto& result : allocation->results) {
+      const bool shared = result.admin_access || !result.share_id.empty();
+      if (!shared && result.driver == driver && result.pool == is.pool &&
+          result.device == is.device) {
+        return claim.get();
+      }
+    }
+  }
+  return nullptr;
+}
+
+/// A pod that has the claim keeps it; none gets a device twice.
+Verdict CheckNotDoubleClaimed(const State& state, const PlannedClaim& planned,
+                              const PodUid& pod) {
+  if (state.FindLocalClaim({planned.uid.value}) != nullptr) return {};
+  const ClaimRecord* record = state.FindClaim(planned.uid);
+  if (record != nullptr && record->pods.contains(pod)) return {};
+  for (const auto& [driver, devices] : planned.devices) {
+    for (const state::AllocatedDevice& device : devices) {
+      if (device.shared) continue;
+      const state::LocalClaimRecord* holder =
+          FindLocalHolder(state, driver, device, planned.uid);
+      if (holder == nullptr) continue;
+      const ObjectName name = holder->object->metadata.FullName();
+      return WaitForClaim(
+          kDeviceDoubleClaimed,
+          fmt::format("device {}/{} of driver {} is allocated to ResourceClaim "
+                      "{} and, by this node, to {}, which keeps it",
+                      device.pool, device.device, driver, planned.name.name,
+                      name.ToString()),
+          name);
+    }
+  }
+  return {};
+}
+
 /// Another driver, or a device plugin, gave the same hardware to a pod. A pod
 /// that has the claim keeps it.
 Verdict CheckNotElsewhere(const State& state, const PlannedClaim& planned,
@@ -131,6 +176,10 @@ Verdict CheckPlanned(const State& state, const PlannedClaim& planned,
   if (const Verdict owed = CheckNotOwed(state, planned);
       owed.kind != Verdict::Kind::kAdmit) {
     return owed;
+  }
+  if (Verdict twice = CheckNotDoubleClaimed(state, planned, pod);
+      twice.kind != Verdict::Kind::kAdmit) {
+    return twice;
   }
   if (Verdict elsewhere = CheckNotElsewhere(state, planned, pod);
       elsewhere.kind != Verdict::Kind::kAdmit) {

@@ -14,10 +14,15 @@
 
 namespace devmgr::claim {
 
+/// Reason of a pod whose claim has a device that this node allocated to another
+/// claim.
+inline constexpr char kDeviceDoubleClaimed[] = "DeviceDoubleClaimed";
+
 /// May a pod reference this claim now? Waits while it is being unprepared,
 /// while an older claim of its name, or one that is owed, holds what it needs,
-/// while another driver or a device plugin gave its hardware to another pod,
-/// and while as many pods have it as may.
+/// while this node has given a device of it to another claim, or another driver
+/// or a device plugin its hardware to another pod, and while as many pods have
+/// it as may.
 Verdict CheckPlanned(const state::State& state, const PlannedClaim& planned,
                      const PodUid& pod, const std::string& boot_id);
 

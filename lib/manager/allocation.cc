@@ -38,6 +38,55 @@ void Manager::ActOnPod(const PodAction& action) {
   if (host_.act_on_pod) host_.act_on_pod(action);
 }
 
+void Manager::StartAuthority() {
+  pods::AuthorityKeeper::Parts parts{*executor_, *ledger_, state_, events_,
+                                     options_.policies.authority};
+  parts.now_ms = [this] {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(
+               host_.now().time_since_epoch())
+        .count();
+  };
+  parts.why_not_known = [this]() -> std::string {
+    if (host_.objects == nullptr || objects_ == nullptr) return "";
+    return objects_->Current()->complete
+               ? ""
+               : "the source has not listed all of its objects yet";
+  };
+  parts.on_changed = [this] { OnAuthority(); };
+  authority_ = std::make_unique<pods::AuthorityKeeper>(std::move(parts));
+}
+
+bool Manager::HasLocalClaims() const {
+  return authority_->Allocates() || !state_.local_claims.empty();
+}
+
+std::optional<std::int64_t> Manager::LocalSetOf(
+    const ResourceName& resource) const {
+  if (authority_->authority() != Authority::kSplit) return std::nullopt;
+  const auto& sets = options_.policies.split_local;
+  const auto set = sets.find(resource.value);
+  return set != sets.end() ? set->second : 0;
+}
+
+void Manager::OnSourceForAuthority() {
+  if (authority_->standing().to.has_value()) {
+    node_ = NodeOf();
+    authority_->OnObjects();
+  }
+  if (evictions_ != nullptr && HasLocalClaims()) evictions_->OnObjects();
+}
+
+/// Not amid what the other rooms hear of the batch.
+void Manager::OnAuthority() {
+  node_ = NodeOf();
+  executor_->Post([this] {
+    devices_->OnAuthority();
+    if (node_status_ != nullptr) node_status_->OnResources();
+    if (evictions_ != nullptr && HasLocalClaims()) evictions_->OnObjects();
+    if (actuator_ != nullptr) actuator_->OnAuthority();
+  });
+}
+
 void Manager::StartTaintEvictions() {
   pods::TaintEvictions::Parts parts{*executor_, *ledger_, state_,
                                     *objects_,  events_,  metrics_};
@@ -54,11 +103,12 @@ void Manager::StartTaintEvictions() {
 }
 
 void Manager::StartLocalClaims() {
-  if (options_.policies.authority != Authority::kNode || !loaded_.ok()) return;
+  if (!loaded_.ok()) return;
   StartTaintEvictions();
-  pods::LocalClaims::Parts parts{*executor_, *ledger_, state_, *objects_,
-                                 events_};
+  pods::LocalClaims::Parts parts{*executor_,  *ledger_, state_,  *objects_,
+                                 *authority_, events_,  metrics_};
   parts.node_name = options_.node_name;
+  parts.boot_id = boot_id_;
   parts.feature_gates = options_.feature_gates;
   parts.extended_resources = IsOn(Feature::kDraExtendedResource);
   parts.served_by_class = [this](const ResourceName& resource) {

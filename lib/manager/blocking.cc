@@ -140,6 +140,12 @@ absl::Status Maintenance::RecheckDevices(const std::string& name,
   });
 }
 
+absl::Status Maintenance::SetAuthority(Authority to,
+                                       const std::string& reason) {
+  return WaitFor<absl::Status>(
+      [&](Done done) { StartSetAuthority(to, reason, std::move(done)); });
+}
+
 absl::Status Maintenance::RecordSliceDeletion(const SliceDeletion& deletion) {
   return WaitFor<absl::Status>(
       [&](Done done) { StartRecordSliceDeletion(deletion, std::move(done)); });

@@ -55,6 +55,7 @@ void Manager::RegisterListeners() {
   listen(*objects_);
   // Who owns a resource, before pods that wait for it have their turn.
   listen(*ownership_);
+  listen(*authority_);
   listen(*device_admission_);
   on_committed_.push_back([this](const Changes& changes) {
     if (!changes.resources.empty()) node_status_->OnResources();

@@ -127,6 +127,9 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
     return ProbationOf(resource);
   };
   parts.sharing = SharingNow();
+  parts.local_set = [this](const ResourceName& resource) {
+    return LocalSetOf(resource);
+  };
   parts.hardware = options_.hardware;
   parts.on_devices = [this](const ResourceName& resource) {
     device_admission_->OnResource(resource);
@@ -241,6 +244,30 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   dra_health_->JudgeRestored();
   plugins_ = plugins ? plugins(*executor_, *devices_)
                      : plugin::NewNoPlugins(*executor_);
+  pods::DeviceAdmission::Parts admission{
+      *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
+  admission.policy = {options_.policies.authority, options_.policies.profile,
+                      options_.policies.admission_wait};
+  admission.authority = [this] { return authority_->authority(); };
+  admission.sharing = sharing;
+  admission.refuse_edit_conflicts =
+      options_.device_plugins.refuse_edit_conflicts;
+  admission.hardware = options_.hardware;
+  admission.look_at_hardware =
+      [this](
+          std::vector<upkeep::NodeQuestion> questions,
+          const std::function<void(const upkeep::HardwareLook::Facts&)>& done) {
+        LookAtNodes(std::move(questions), done);
+      };
+  admission.queue.starvation_limit = options_.policies.starvation_limit;
+  admission.now_ms = now_ms;
+  admission.is_ending = [this](const PodUid& pod) {
+    const state::PodRecord* record = state_.FindPod(pod);
+    return (record != nullptr &&
+            record->phase == state::PodPhase::kReleasing) ||
+           (actuator_ != nullptr && actuator_->IsUnwanted(pod));
+  };
+  admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
   device_admission_ =
       std::make_unique<pods::DeviceAdmission>(PartsOfAdmission());
   device_admission_->FreeUnanswered();
@@ -251,7 +278,8 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
   starts_ =
       std::make_unique<pods::ContainerStarts>(pods::ContainerStarts::Parts{
           *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-          *plugins_, *specs_, *use_, boot_id_, options_.policies.profile});
+          *plugins_, *specs_, *use_, boot_id_, options_.policies.profile,
+          [this] { return local_claims_.get(); }});
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -291,6 +319,7 @@ void Manager::Start(const DriversFactory& drivers,
         news_->OnDriverChange(driver);
     });
   });
+  StartAuthority();
   StartDevices(plugins);
   pods::ObjectBook::Options book;
   ObjectSource* const source = loaded_.ok() ? host_.objects : nullptr;
@@ -299,13 +328,13 @@ void Manager::Start(const DriversFactory& drivers,
   book.boot_id = boot_id_;
   book.node_name = options_.node_name;
   book.feature_gates = options_.feature_gates;
-  book.allocates = options_.policies.authority == Authority::kNode;
+  book.allocates = [this] { return authority_->Allocates(); };
   book.now_ms = now_ms;
   book.on_objects = [this](const std::vector<WaitingFor>& changed) {
     OnClasses();
     source_problems_->OnObjects(*objects_->Current());
     observers_->Tell([](DeviceManagerObserver& o) { o.OnObjects(); });
-    if (evictions_ != nullptr) evictions_->OnObjects();
+    OnSourceForAuthority();
     if (actuator_ != nullptr) actuator_->OnObjects();
     pod_status_->OnObjects();
     Wake(changed);
@@ -333,7 +362,8 @@ void Manager::Start(const DriversFactory& drivers,
           const std::string& driver, pods::DriverCalls::PreparedClaims prepared,
           const std::function<void(pods::DriverCalls::PreparedClaims)>& done) {
         IdentifyPrepared(driver, std::move(prepared), done);
-      }});
+      },
+      authority_.get()});
   debts_ = std::make_unique<upkeep::DebtKeeper>(upkeep::DebtKeeper::Parts{
       *executor_, *ledger_, state_, events_, rules, now_ms,
       [this](const std::vector<ClaimUid>& claims) {
@@ -371,6 +401,7 @@ void Manager::Start(const DriversFactory& drivers,
   pod_status_->Start();
   StartActuator();
   RegisterListeners();
+  if (loaded_.ok()) authority_->Start();
   StartRuntime();
   if (source == nullptr) return;
   source_problems_ = std::make_unique<pods::SourceProblems>(
@@ -420,6 +451,9 @@ void Manager::StartActuator() {
       host_.now,
       host_.runtime};
   parts.metrics = &metrics_;
+  parts.schedules = [this] {
+    return authority_->authority() != Authority::kScheduler;
+  };
   parts.stop = [this](const PodUid& uid) {
     if (evictions_ != nullptr) evictions_->Stop(uid);
   };

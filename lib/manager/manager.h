@@ -29,6 +29,7 @@
 #include "ledger/resolve_table.h"
 #include "plugin/plugins.h"
 #include "pods/actuator.h"
+#include "pods/authority_keeper.h"
 #include "pods/container_start.h"
 #include "pods/device_admission.h"
 #include "pods/ledger_check.h"
@@ -168,6 +169,8 @@ class Manager final : public DeviceManager, private Maintenance {
                        const std::string& reason, Done done) override;
   void StartRecheckDevices(const std::string& name, const std::string& device,
                            const std::string& reason, Done done) override;
+  void StartSetAuthority(Authority to, const std::string& reason,
+                         Done done) override;
   void StartRecordWish(const PodWish& wish, Done done) override;
   void StartRecordSliceDeletion(const SliceDeletion& deletion,
                                 Done done) override;
@@ -253,7 +256,13 @@ class Manager final : public DeviceManager, private Maintenance {
   claim::Sharing SharingNow() const;
   /// A pod that wants the resource is to have it through a claim.
   bool IsServedByClass(const ResourceName& resource) const;
-  /// Where this node allocates claims.
+  void StartAuthority();
+  void OnAuthority();
+  /// The source has other objects.
+  void OnSourceForAuthority();
+  std::optional<std::int64_t> LocalSetOf(const ResourceName& resource) const;
+  /// This node allocates claims, or has allocated some that are still used.
+  bool HasLocalClaims() const;
   void StartLocalClaims();
   void StartHardware(std::optional<upkeep::HardwareHost> host);
   void LookAtNodes(
@@ -328,6 +337,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<pods::ObjectBook> objects_;
   claim::PlanOptions plan_options_;
   std::shared_ptr<const view::Terms> terms_;
+  std::unique_ptr<pods::AuthorityKeeper> authority_;
   std::unique_ptr<resources::ResourceOwnership> ownership_;
   ObjectMap<DeviceClass> classes_;  ///< Those that it has heard of.
   std::unique_ptr<resources::DeviceBook> devices_;
@@ -344,7 +354,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::unique_ptr<upkeep::HardwareLook> hardware_look_;  ///< May be null.
   std::unique_ptr<pods::ContainerStarts> starts_;
   std::unique_ptr<pods::TaintEvictions> evictions_;  ///< With the next one.
-  std::unique_ptr<pods::LocalClaims> local_claims_;  ///< Null: others do it.
+  std::unique_ptr<pods::LocalClaims> local_claims_;  ///< Null: no ledger.
   std::unique_ptr<pods::PodLifecycle> lifecycle_;
   std::unique_ptr<upkeep::RuntimeNews> runtime_news_;  ///< Null: no runtime.
   bool expects_runs_ = false;  ///< What Host::runtime has heard last.

@@ -38,6 +38,14 @@ void Manager::StartConfirmSource(const std::string& reason, Done done) {
   });
 }
 
+void Manager::StartSetAuthority(Authority to, const std::string& reason,
+                                Done done) {
+  StartOnLoop(std::move(done),
+              [this, to, reason](OperationId, const Done& end) {
+                authority_->HandOver(to, reason, end);
+              });
+}
+
 void Manager::StartFreeHolder(const std::string& container_id,
                               const std::string& reason, Done done) {
   StartOnLoop(std::move(done),

@@ -105,6 +105,7 @@ simulation::NodeMoment Manager::MomentNow() const {
   now.numa_nodes = numa_nodes_;
   now.alignment = alignment_;
   now.allocates = local_claims_ != nullptr;
+  now.allocates = authority_->Allocates();
   now.feature_gates = options_.feature_gates;
   now.plan_options = plan_options_;
   now.plan_options.hardware_of = nullptr;  // It lives on this thread.

@@ -39,7 +39,7 @@ std::shared_ptr<const NodeInfo> Manager::NodeOf() const {
   node.version = std::string(Version());
   node.node_name = options_.node_name;
   node.boot_id = boot_id_;
-  node.authority = options_.policies.authority;
+  authority_->Show(&node);
   node.profile = options_.policies.profile;
   node.actuate = options_.actuate;
   node.state_dir = options_.state_dir.string();

@@ -6,6 +6,7 @@
 
 #include "admission/judge.h"
 #include "admission/release_hold.h"
+#include "device/pod_needs.h"
 
 namespace devmgr::pods {
 
@@ -104,7 +105,10 @@ void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
       those.emplace(uid, WaitingForKindName(what.kind));
     }
   }
-  for (const auto& [uid, cause] : woken) StepAnew(uid, cause);
+  for (const auto& [uid, cause] : woken) {
+    if (parts_.metrics != nullptr) parts_.metrics->OnWoken(cause);
+    StepAnew(uid, cause);
+  }
   for (const auto& [uid, cause] : lined) {
     if (woken.count(uid) == 0) JoinLine(uid, cause);
   }
@@ -146,6 +150,7 @@ void Actuator::ServeLine() {
     if (entry.activity != Activity::kIdle) continue;  // It has seen it all.
     if (parts_.fails_alike && parts_.fails_alike(uid)) continue;
     in_front_ = uid;
+    if (parts_.metrics != nullptr) parts_.metrics->OnWoken(entry.cause);
     StepAnew(uid, entry.cause);
   }
   if (line_.empty()) ArmAudit();
@@ -189,7 +194,18 @@ void Actuator::OnRuntime() {
 
 void Actuator::OnJudgeAgain(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  if (entries_.contains(pod)) StepAnew(pod, "turn");
+  if (!entries_.contains(pod)) return;
+  if (parts_.metrics != nullptr) parts_.metrics->OnWoken("turn");
+  StepAnew(pod, "turn");
+}
+
+void Actuator::OnAuthority() {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  std::vector<PodUid> all;
+  for (const auto& [uid, entry] : entries_) {
+    if (entry.waits || entry.activity != Activity::kIdle) all.push_back(uid);
+  }
+  for (const PodUid& uid : all) StepAnew(uid, "authority");
 }
 
 bool Actuator::IsUnwanted(const PodUid& pod) const {
@@ -369,6 +385,8 @@ void Actuator::Start(PodStep step, const PodUid& uid) {
       return parts_.lifecycle.Reject(id, *entry.malformed,
                                      DoneWithVerdict(uid));
     case PodStep::kAdmit:
+      ++entry.judged;
+      entry.judging = parts_.executor.Now();
       return parts_.lifecycle.Admit(id, *entry.pod, DoneWithVerdict(uid));
     case PodStep::kPrepare:
       return parts_.lifecycle.Prepare(id, uid, DoneWithPrepare(uid));
@@ -397,9 +415,7 @@ DeviceManager::Done Actuator::DoneWithPrepare(const PodUid& uid) {
 void Actuator::OnVerdict(const PodUid& uid,
                          const absl::StatusOr<Verdict>& verdict) {
   Entry& entry = EntryOf(uid);
-  if (parts_.metrics != nullptr) {
-    parts_.metrics->OnJudgement(entry.cause, ResultOf(verdict));
-  }
+  CountVerdict(uid, entry, verdict);
   OnServed(uid);
   if (!verdict.ok()) {
     entry.waiting_for = WaitingForOf(uid);
@@ -412,6 +428,29 @@ void Actuator::OnVerdict(const PodUid& uid,
   }
   OnOutcome(uid, IsReleasing(uid) ? StepOutcome::kReplaced
                                   : StepOutcome::kNotAdmitted);
+}
+
+void Actuator::CountVerdict(const PodUid& uid, const Entry& entry,
+                            const absl::StatusOr<Verdict>& verdict) {
+  if (parts_.metrics == nullptr) return;
+  const std::string_view result = ResultOf(verdict);
+  parts_.metrics->OnJudgement(entry.cause, result);
+  const state::PodRecord* record = parts_.state.FindPod(uid);
+  const bool wants =
+      entry.pod != nullptr && (!entry.pod->spec.resource_claims.empty() ||
+                               !device::NeedsOf(*entry.pod, false).empty());
+  const bool counts = !parts_.schedules || parts_.schedules();
+  if (!wants || !counts || entry.judged == 0) return;
+  const std::int64_t now =
+      std::chrono::duration_cast<std::chrono::milliseconds>(
+          parts_.now().time_since_epoch())
+          .count();
+  const std::int64_t waited =
+      record != nullptr ? std::max<std::int64_t>(now - record->first_seen_ms, 0)
+                        : 0;
+  parts_.metrics->OnSchedulingAttempt(
+      result, parts_.executor.Now() - entry.judging, entry.judged,
+      std::chrono::milliseconds(waited));
 }
 
 void Actuator::OnOutcome(const PodUid& uid, StepOutcome outcome) {

@@ -64,6 +64,9 @@ class Actuator {
     /// A pod that has to leave its devices runs: it is to be stopped. Once for
     /// each pod.
     std::function<void(const PodUid&)> stop = {};
+    /// This node decides which pods have devices, as a scheduler: then attempts
+    /// are counted. Null: it does.
+    std::function<bool()> schedules = {};
   };
   explicit Actuator(Parts parts);
   Actuator(const Actuator&) = delete;
@@ -85,6 +88,9 @@ class Actuator {
   /// A pod that waits for devices of plugins can have them now, or has waited
   /// long enough.
   void OnJudgeAgain(const PodUid& pod);
+  /// Another party allocates devices, or that is being handed over: pods that
+  /// wait are judged anew.
+  void OnAuthority();
   /// It is known, and is to be released.
   bool IsUnwanted(const PodUid& pod) const;
 
@@ -128,9 +134,11 @@ class Actuator {
     bool told_to_stop = false;  ///< Parts::stop was called.
     bool ready = false;  ///< It was prepared, and is as far as was heard.
     bool waits = false;  ///< By its last verdict.
-    std::string_view cause = "object";  ///< What it is judged for.
-    std::optional<Place> place;         ///< In the line.
-    int suspected = 0;                  ///< By the audit, so often in a row.
+    std::string_view cause = "object";              ///< What it is judged for.
+    int judged = 0;                                 ///< So often.
+    std::chrono::steady_clock::time_point judging;  ///< Since when.
+    std::optional<Place> place;                     ///< In the line.
+    int suspected = 0;  ///< By the audit, so often in a row.
     std::vector<WaitingFor> waiting_for;
     std::uint64_t seen = 0;  ///< Changes before it became busy.
     BackOff back_off;
@@ -184,6 +192,8 @@ class Actuator {
   DeviceManager::Done DoneWithPrepare(const PodUid& uid);
   DeviceManager::Done DoneWithEnd(const PodUid& uid, PodStep step);
   void OnVerdict(const PodUid& uid, const absl::StatusOr<Verdict>& verdict);
+  void CountVerdict(const PodUid& uid, const Entry& entry,
+                    const absl::StatusOr<Verdict>& verdict);
   void OnOutcome(const PodUid& uid, admission::StepOutcome outcome);
   void NoteWaiting(const PodUid& uid, const Entry& entry, bool idle);
   void RetryLater(const PodUid& uid, Entry& entry);

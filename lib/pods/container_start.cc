@@ -9,7 +9,9 @@
 
 #include "claim/device_booking.h"
 #include "claim/init_devices.h"
+#include "claim/replace_devices.h"
 #include "common/status.h"
+#include "control/exchange_devices.h"
 
 namespace devmgr::pods {
 namespace {
@@ -80,9 +82,86 @@ void ContainerStarts::BeforeStart(OperationId id, const PodUid& uid,
   if (!pod.ok()) return done(WhyNotReady(uid, pod.status()));
   const absl::Status healthy = parts_.health.CheckStart(**pod, container);
   if (!healthy.ok()) return done(healthy);
+  const std::set<ResourceName> faulty =
+      parts_.health.ToReplace(**pod, container);
+  const absl::Status others = CheckOthers(**pod, container, faulty);
+  if (!others.ok()) return done(others);
   pending_[id] = std::move(done);
+  if (ExchangeClaims(id, **pod, container)) return;
+  if (faulty.empty()) return LookAtSpecs(id, **pod, container);
+  GiveBackFaulty(id, uid, container, faulty);
+}
+
+bool ContainerStarts::ExchangeClaims(OperationId id, const PodRecord& pod,
+                                     const ContainerName& container) {
+  std::set<ClaimUid> claims = parts_.health.ClaimsToReplace(pod, container);
+  std::erase_if(claims, [&](const ClaimUid& claim) {
+    return !control::MayExchange(parts_.state, pod, container, claim);
+  });
+  LocalClaims* const local = parts_.claims ? parts_.claims() : nullptr;
+  if (claims.empty() || local == nullptr) return false;
+  local->Exchange(
+      pod, container, claims,
+      [this, id, name = pod.name, container](const absl::Status& status) {
+        // Who starts containers tries again.
+        End(id, status.ok() ? UnavailableError(
+                                  "container '{}' of pod '{}' gets other "
+                                  "devices, since its own do not work: their "
+                                  "drivers are asked to prepare them",
+                                  container, name.ToString())
+                            : status);
+      });
+  return true;
+}
+
+absl::Status ContainerStarts::CheckOthers(
+    const PodRecord& pod, const ContainerName& container,
+    const std::set<ResourceName>& resources) const {
+  for (const DeviceHold& hold : pod.holds) {
+    if (hold.container != container || !resources.contains(hold.resource) ||
+        !claim::HoldsAlone(pod, hold)) {
+      continue;
+    }
+    std::int64_t working = parts_.devices.FreeCount(hold.resource);
+    const auto inventory = parts_.devices.inventories().find(hold.resource);
+    for (const device::HeldDevice& device : hold.devices) {
+      if (inventory == parts_.devices.inventories().end()) break;
+      const device::InventoryDevice* known = inventory->second.Find(device.id);
+      if (known != nullptr && known->Usable()) ++working;
+    }
+    if (working >= static_cast<std::int64_t>(hold.devices.size())) continue;
+    return UnavailableError(
+        "a device of {} that container '{}' of pod '{}' holds does not work, "
+        "and there is no other one for it now",
+        hold.resource, container, pod.name.ToString());
+  }
+  return absl::OkStatus();
+}
+
+void ContainerStarts::GiveBackFaulty(OperationId id, const PodUid& uid,
+                                     const ContainerName& container,
+                                     const std::set<ResourceName>& resources) {
+  parts_.ledger.Submit(
+      [uid, container, resources,
+       boot_id = parts_.boot_id](const state::State& state) {
+        return claim::GiveBackFaulty(state, uid, container, resources, boot_id);
+      },
+      parts_.executor,
+      [this, id, uid, container](const absl::Status& status) {
+        if (!pending_.contains(id)) return;  // cancelled
+        if (!status.ok()) return End(id, status);
+        const auto pod =
+            FindReady(parts_.state, parts_.boot_id, uid, container);
+        if (!pod.ok()) return End(id, WhyNotReady(uid, pod.status()));
+        LookAtSpecs(id, **pod, container);
+      });
+}
+
+void ContainerStarts::LookAtSpecs(OperationId id, const PodRecord& pod,
+                                  const ContainerName& container) {
   parts_.specs.BeforeStart(
-      **pod, container, [this, id, uid, container](const absl::Status& status) {
+      pod, container,
+      [this, id, uid = pod.uid, container](const absl::Status& status) {
         OnSpecs(id, uid, container, status);
       });
 }
@@ -111,7 +190,7 @@ void ContainerStarts::OnSpecs(OperationId id, const PodUid& uid,
 
 void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
                                      const ContainerName& container) {
-  DeviceRequest request{{pod.uid, pod.name}};
+  DeviceRequest request{{pod.uid, pod.name, pod.local}};
   request.needs = NeedsFor(pod, container);
   request.judge_held = false;
   const auto chosen = [this, id, uid = pod.uid, container](

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 
 #include "common/executor.h"
@@ -13,6 +14,7 @@
 #include "ledger/ledger.h"
 #include "plugin/plugins.h"
 #include "pods/device_admission.h"
+#include "pods/local_claims.h"
 #include "resources/device_book.h"
 #include "state/state.h"
 #include "upkeep/health_keeper.h"
@@ -40,6 +42,8 @@ class ContainerStarts {
     ledger::ContainerUse& use;
     std::string boot_id;
     Profile profile = Profile::kDefault;
+    /// The claims that this node allocates; null, or gives null: none.
+    std::function<LocalClaims*()> claims = nullptr;
   };
   using Done = DeviceManager::Done;
 
@@ -60,6 +64,21 @@ class ContainerStarts {
 
  private:
   absl::Status WhyNotReady(const PodUid& uid, const absl::Status& found) const;
+  /// What does not work of it goes back, for others in its place; then goes on.
+  void GiveBackFaulty(OperationId id, const PodUid& uid,
+                      const ContainerName& container,
+                      const std::set<ResourceName>& resources);
+  /// Whether there would be others for the container.
+  ///   Unavailable  not now
+  absl::Status CheckOthers(const state::PodRecord& pod,
+                           const ContainerName& container,
+                           const std::set<ResourceName>& resources) const;
+  /// Claims of the container have other devices from now on: it starts when
+  /// these are prepared. False: there is nothing to be exchanged.
+  bool ExchangeClaims(OperationId id, const state::PodRecord& pod,
+                      const ContainerName& container);
+  void LookAtSpecs(OperationId id, const state::PodRecord& pod,
+                   const ContainerName& container);
   void OnSpecs(OperationId id, const PodUid& uid,
                const ContainerName& container, const absl::Status& status);
   void GetDevicesAnew(OperationId id, const state::PodRecord& pod,

@@ -50,6 +50,10 @@ bool DeviceAdmission::WouldAdmit(const DeviceRequest& request) const {
   }
   const auto aligned = Aligned(request, {});
   if (!aligned.ok() || !aligned->plan.shortages.empty()) return false;
+  if (request.needs.empty()) return true;
+  const device::PodPlan plan = parts_.devices.Plan(
+      request.pod, request.needs, {}, request.trust_held, request.judge_held);
+  if (!plan.shortages.empty()) return false;
   Operation operation;
   operation.request = request;
   const admission::WaitQueue::Place place = PlaceOf(operation);
@@ -152,6 +156,16 @@ void DeviceAdmission::PlanNow(const Shared& operation) {
   const DeviceRequest& request = operation->request;
   device::PodPlan plan;
   if (!Align(operation, &plan)) return;
+  const auto begin = parts_.executor.Now();
+  device::PodPlan plan =
+      parts_.devices.Plan(request.pod, request.needs, operation->preferences,
+                          request.trust_held, request.judge_held);
+  if (policy().authority != Authority::kScheduler) {
+    parts_.metrics.OnSchedulingStep(
+        "NodeResourcesFit", "Filter",
+        plan.shortages.empty() ? "Success" : "Unschedulable",
+        parts_.executor.Now() - begin);
+  }
   if (!plan.shortages.empty()) {
     Judge(operation, std::move(plan.shortages));
     return;
@@ -224,7 +238,7 @@ bool DeviceAdmission::Refused(const Shared& operation) {
 void DeviceAdmission::Reserve(const Shared& operation) {
   ++operation->plans;
   // Who plans next must not choose the same.
-  parts_.devices.Intend(operation->request.pod.uid, operation->plan);
+  parts_.devices.Intend(operation->request.pod, operation->plan);
   parts_.ledger.Submit(
       [pod = operation->request.pod, plan = operation->plan,
        now = parts_.now_ms(), sharing = parts_.sharing,
@@ -404,6 +418,22 @@ admission::WaitQueue::Place DeviceAdmission::PlaceOf(
                             parts_.now_ms());
 }
 
+admission::DevicePolicy DeviceAdmission::PolicyFor(
+    const Operation& operation) const {
+  admission::DevicePolicy policy = this->policy();
+  if (policy.authority == Authority::kSplit) {
+    policy.authority =
+        operation.request.pod.local ? Authority::kNode : Authority::kScheduler;
+  }
+  return policy;
+}
+
+admission::DevicePolicy DeviceAdmission::policy() const {
+  admission::DevicePolicy policy = parts_.policy;
+  if (parts_.authority) policy.authority = parts_.authority();
+  return policy;
+}
+
 std::string DeviceAdmission::NameOf(const PodUid& uid) const {
   if (const auto foreign = parts_.devices.ForeignName(uid)) return *foreign;
   const state::PodRecord* pod = parts_.state.FindPod(uid);
@@ -424,7 +454,7 @@ void DeviceAdmission::Judge(const Shared& operation,
     }
   }
   admission::DeviceVerdict judged = admission::JudgeShortages(
-      shortages, parts_.policy, queue_.WaitedFor(pod, now));
+      shortages, PolicyFor(*operation), queue_.WaitedFor(pod, now));
   // Rejected or not: one that holds claims cannot be, and goes on waiting.
   admission::WaitQueue::Place place =
       admission::ShortPlace(PlaceOf(*operation), shortages);
@@ -438,8 +468,11 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
   admission::WaitQueue::Place place = PlaceOf(*operation);
-  // Others may wait for what it holds: it must not wait for them.
-  if (!place.takes) return true;
+  // Others may wait for what it holds: it must not wait for them. One of the
+  // scheduler's pods takes none of what pods of this node wait for.
+  const bool is_bound =
+      policy().authority == Authority::kSplit && !operation->request.pod.local;
+  if (!place.takes || is_bound) return true;
   const auto first = queue_.FirstBefore(pod, place, now, FreeCount());
   if (!first.has_value()) return true;
   std::vector<ResourceName> resources;
@@ -460,6 +493,9 @@ void DeviceAdmission::FailedCall(const Shared& operation) {
                                  parts_.policy, queue_.WaitedFor(pod, now));
   // Of an embedder's hints it waits for no resource.
   if (operation->failed_resource.empty()) judged.verdict.waiting_for.clear();
+  const admission::DeviceVerdict judged = admission::JudgeFailedCall(
+      operation->failed_resource, operation->failure, PolicyFor(*operation),
+      queue_.WaitedFor(pod, now));
   // It does not stand in line: it comes again by itself.
   admission::WaitQueue::Place place = PlaceOf(*operation);
   place.limit = judged.limit;

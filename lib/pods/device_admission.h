@@ -69,6 +69,8 @@ class DeviceAdmission {
     events::EventLog& events;
     MetricsSink& metrics;
     admission::DevicePolicy policy;
+    /// Which party allocates now; null: that of `policy`.
+    std::function<Authority()> authority = nullptr;
     claim::Sharing sharing = claim::Sharing::kOneOwner;
     bool refuse_edit_conflicts = false;
     HardwareOptions hardware;
@@ -137,7 +139,8 @@ class DeviceAdmission {
   /// Something about the devices of a resource is different.
   void OnResource(const ResourceName& resource);
 
-  const admission::DevicePolicy& policy() const { return parts_.policy; }
+  /// As it is now.
+  admission::DevicePolicy policy() const;
   const admission::WaitQueue& queue() const { return queue_; }
 
   /// The pod wants no devices (any more).
@@ -234,6 +237,8 @@ class DeviceAdmission {
   /// False: it has to let another pod go first, and the operation is over.
   bool MayGo(const Shared& operation);
   void FailedCall(const Shared& operation);
+  /// What counts for this pod, which is of one party or the other.
+  admission::DevicePolicy PolicyFor(const Operation& operation) const;
   std::string NameOf(const PodUid& uid) const;
   admission::WaitQueue::Place PlaceOf(const Operation& operation) const;
   void EnterLine(const PodUid& pod, admission::WaitQueue::Place place);

@@ -12,6 +12,8 @@
 #include "claim/held_hardware.h"
 #include "claim/prepare_intent.h"
 #include "common/status.h"
+#include "control/admin_access.h"
+#include "control/authority.h"
 #include "control/local_objects.h"
 #include "control/outlook.h"
 #include "control/quota.h"
@@ -23,6 +25,8 @@ namespace {
 constexpr std::chrono::milliseconds kReleaseRetry{1'000};
 /// Of one search; a pod that needs more waits, and is tried again.
 constexpr std::uint64_t kMaxSteps = 200'000;
+/// As a scheduler calls what it does for claims.
+constexpr char kPlugin[] = "DynamicResources";
 
 /// `default/gpu: gpu.example.com/node-a/gpu-0, ...`.
 std::string DevicesText(const ResourceClaim& claim) {
@@ -98,10 +102,15 @@ void LocalClaims::Provide(const Pod& original, const Judge& judge,
 void LocalClaims::Decide(const Pod& original, const Judge& judge,
                          const Done& done) {
   Pod pod = control::WithLocalStatus(original, parts_.state);
-  const auto objects = Objects();
   const PodUid uid{pod.metadata.uid};
   failed_on_.erase(uid);
-  auto provision = provider_.Provide(pod, Input(*objects));
+  if (!parts_.authority.Allocates()) {
+    const auto paused =
+        parts_.authority.WhyPaused(pod, parts_.extended_resources);
+    return done(paused.value_or(Verdict{}), std::move(pod));
+  }
+  const auto objects = Objects();
+  auto provision = Search(pod, *objects);
   if (!provision.ok()) return done(provision.status(), std::move(pod));
   if (!provision->failed_on.empty()) {
     failed_on_[uid] = std::move(provision->failed_on);
@@ -120,14 +129,48 @@ void LocalClaims::Decide(const Pod& original, const Judge& judge,
   Commit(pod, *provision, judge, done);
 }
 
+absl::StatusOr<control::Provision> LocalClaims::Search(
+    const Pod& pod, const ObjectSnapshot& objects) {
+  const auto begin = parts_.executor.Now();
+  auto provision = provider_.Provide(pod, Input(objects));
+  const bool found =
+      provision.ok() && provision->verdict.kind == Verdict::Kind::kAdmit;
+  if (provider_.last_steps() > 0) {
+    parts_.metrics.OnAllocatorSearch(
+        !provision.ok() ? "interrupted" : (found ? "found" : "none"),
+        provider_.last_steps());
+    parts_.metrics.OnSchedulingStep(
+        kPlugin, "Filter",
+        !provision.ok() ? "Error" : (found ? "Success" : "Unschedulable"),
+        parts_.executor.Now() - begin);
+  }
+  return provision;
+}
+
+void LocalClaims::CountCommit(const control::Provision& provision,
+                              std::chrono::nanoseconds took, bool failed) {
+  parts_.metrics.OnSchedulingStep(kPlugin, "PreBind",
+                                  failed ? "Error" : "Success", took);
+  for (const state::Change& change : provision.changes) {
+    const auto* put = std::get_if<state::PutLocalClaim>(&change);
+    if (put == nullptr) continue;
+    const state::LocalClaimRecord& claim = *put->claim;
+    if (claim.origin == state::ClaimOrigin::kSource) continue;
+    parts_.metrics.OnClaimCreated(
+        claim.origin == state::ClaimOrigin::kExtendedResources,
+        control::WantsAdminAccess(claim.object->spec), failed);
+  }
+}
+
 void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
                          const Judge& judge, const Done& done) {
   const claim::PodIdentity identity{PodUid{pod.metadata.uid},
                                     pod.metadata.FullName()};
   parts_.ledger.Submit(
       [identity, provision, seen = parts_.state.local_claims,
-       now = parts_.now_ms()](
+       configured = parts_.authority.configured(), now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
+        DEVMGR_RETURN_IF_ERROR(control::CheckAllocates(state, configured));
         // The choice was made for what is held then.
         if (!(state.local_claims == seen)) {
           return AbortedError("other claims were allocated meanwhile");
@@ -145,8 +188,10 @@ void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
         return decision;
       },
       parts_.executor,
-      [this, pod, provision, judge, done](const absl::Status& status) {
+      [this, pod, provision, judge, done,
+       begin = parts_.executor.Now()](const absl::Status& status) {
         if (absl::IsAborted(status)) return Decide(pod, judge, done);
+        CountCommit(provision, parts_.executor.Now() - begin, !status.ok());
         if (!status.ok()) return done(status, pod);
         TellAllocated(pod, provision);
         done(Verdict{}, control::WithLocalStatus(pod, parts_.state));
@@ -179,6 +224,7 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
   DEVMGR_ASSERT_ON(parts_.executor);
   const Pod pod = control::WithLocalStatus(original, parts_.state);
   const auto objects = Objects();
+  if (!parts_.authority.Allocates()) return judge(pod, *objects);
   auto provision = provider_.Provide(pod, Input(*objects));
   if (!provision.ok()) return provision.status();
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
@@ -192,7 +238,7 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
 bool LocalClaims::FailsAlike(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto found = failed_on_.find(pod);
-  return found != failed_on_.end() &&
+  return found != failed_on_.end() && parts_.authority.Allocates() &&
          provider_.IsSame(found->second, Input(*Objects()));
 }
 

@@ -3,7 +3,9 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/device_manager.h>
+#include <devmgr/metrics.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -17,14 +19,16 @@
 #include "events/event_log.h"
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
+#include "pods/authority_keeper.h"
 #include "pods/object_book.h"
 #include "state/state.h"
 
 namespace devmgr::pods {
 
 /// The claims that this node makes, allocates and reserves itself: under
-/// Authority::kNode, where no control plane does it. Lives on the manager's
-/// thread.
+/// Authority::kNode, where no control plane does it. Those that it allocated
+/// before another party was the authority it releases all the same. Lives on
+/// the manager's thread.
 class LocalClaims {
  public:
   /// Everything is borrowed and must outlive this.
@@ -33,8 +37,11 @@ class LocalClaims {
     ledger::Ledger& ledger;
     const state::State& state;  ///< The durable projection on this thread.
     const ObjectBook& objects;
+    const AuthorityKeeper& authority;
     events::EventLog& events;
+    MetricsSink& metrics;
     std::string node_name;
+    std::string boot_id;
     std::map<std::string, bool> feature_gates;
     bool extended_resources = true;  ///< Feature gate DRAExtendedResource.
     std::function<bool(const ResourceName&)> served_by_class;
@@ -68,10 +75,21 @@ class LocalClaims {
   /// `judge` would admit it with them. `done` is called once, at once when
   /// there is nothing to be done. Unavailable when the search for devices was
   /// given up, or the ledger fails.
+  /// While this node allocates nothing, kAdmit with nothing done, or the wait
+  /// for the end of a hand-over.
   void Provide(const Pod& pod, const Judge& judge, const Done& done);
 
   /// The pod waits for other devices: what it was allocated goes to others.
   void GiveBack(const PodUid& pod);
+
+  /// Gives claims of a pod that is Ready, which this container alone uses,
+  /// other devices in place of theirs, which do not work. On success the pod is
+  /// Preparing, until its drivers have prepared them.
+  ///   Unavailable         there are none now
+  ///   FailedPrecondition  the claims are not as they were
+  void Exchange(const state::PodRecord& pod, const ContainerName& container,
+                const std::set<ClaimUid>& claims,
+                std::function<void(const absl::Status&)> done);
 
   /// What Provide would say now, with nothing done.
   absl::StatusOr<Verdict> WouldProvide(const Pod& pod, const Judge& judge);
@@ -95,6 +113,11 @@ class LocalClaims {
   /// The objects, with a taint on each device that is withheld.
   std::shared_ptr<const ObjectSnapshot> Objects();
   control::ProvideInput Input(const ObjectSnapshot& objects) const;
+  /// Provides, and counts what that took.
+  absl::StatusOr<control::Provision> Search(const Pod& pod,
+                                            const ObjectSnapshot& objects);
+  void CountCommit(const control::Provision& provision,
+                   std::chrono::nanoseconds took, bool failed);
   void Decide(const Pod& pod, const Judge& judge, const Done& done);
   void Commit(const Pod& pod, const control::Provision& provision,
               const Judge& judge, const Done& done);

@@ -99,7 +99,7 @@ std::shared_ptr<const ObjectSnapshot> ObjectBook::Believed() {
 
 void ObjectBook::OnCommitted(const ledger::Changes& changes) {
   DEVMGR_ASSERT_ON(executor_);
-  if (options_.allocates && !changes.local_claims.empty()) {
+  if (!changes.local_claims.empty()) {
     Show();
     // Not amid what the other rooms hear of the batch.
     executor_.Post([this] { Tell(); });
@@ -169,7 +169,8 @@ void ObjectBook::Publish(const ObjectSnapshot& snapshot) {
 
 void ObjectBook::Show() {
   ObjectSnapshot shown = of_source_;
-  if (options_.allocates) local_.Show(state_, &shown);
+  shows_local_ = shows_local_ || Allocates() || !state_.local_claims.empty();
+  if (shows_local_) local_.Show(state_, &shown);
   auto next = std::make_shared<const ObjectSnapshot>(std::move(shown));
   MutexLock lock(mutex_);
   current_ = std::move(next);
@@ -179,7 +180,7 @@ void ObjectBook::Tell() {
   const auto now = Current();
   const auto before = std::exchange(told_, now);
   std::vector<WaitingFor> changed = ChangedClaims(*before, *now);
-  if (options_.allocates) {
+  if (Allocates()) {
     const std::vector<WaitingFor> devices = ChangedDevices(
         *before, *now, options_.node_name, options_.feature_gates);
     changed.insert(changed.end(), devices.begin(), devices.end());

@@ -38,9 +38,9 @@ class ObjectBook {
     events::EventLog* events = nullptr;  ///< Borrowed.
     std::string boot_id;
     std::string node_name;  ///< Empty: every pod counts.
-    /// This node allocates claims: objects are shown with what it decided, and
-    /// `changed` has classes and devices as well.
-    bool allocates = false;
+    /// Whether this node allocates claims by now: then `changed` has classes
+    /// and devices as well. Null: it never does.
+    std::function<bool()> allocates = nullptr;
     std::map<std::string, bool> feature_gates;
     std::function<std::int64_t()> now_ms;
     /// New objects are published; what pods may wait for that changed with
@@ -89,6 +89,7 @@ class ObjectBook {
   void Publish(const ObjectSnapshot& snapshot);
   /// Makes what the source has, with what this node decided, the current one.
   void Show();
+  bool Allocates() const { return options_.allocates && options_.allocates(); }
   /// That there are other objects than those that were told last.
   void Tell();
   /// Whether identities are to be decided for the snapshot.
@@ -106,6 +107,9 @@ class ObjectBook {
   IdentifiedObjects identified_;
   ObjectSnapshot of_source_;  ///< As identified last.
   control::LocalObjects local_;
+  /// `local_` has been asked: it shows what this node decides, and decided
+  /// while it was the authority.
+  bool shows_local_ = false;
   std::shared_ptr<const ObjectSnapshot> told_ =
       std::make_shared<ObjectSnapshot>();
   /// For this snapshot, and with these identities, there was none to decide.

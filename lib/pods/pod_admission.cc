@@ -77,6 +77,9 @@ void PodLifecycle::Admit(OperationId id, Pod pod,
     Reject(id, Malformed(std::move(pod), broken), std::move(done));
     return;
   }
+  if (const auto paused = WhyPaused(pod)) {
+    return RecordVerdict(id, IdentityOf(pod), *paused, std::move(done));
+  }
   if (parts_.claims != nullptr) return ProvideClaims(id, pod, done);
   AdmitWithClaims(id, std::move(pod), {}, std::move(done));
 }
@@ -106,6 +109,10 @@ void PodLifecycle::FinishUnshown(OperationId id, const PodRecord& pod) {
       FailedPreconditionError("prepare dynamic resources: {}", wait.message);
   Note(pod.uid, std::move(wait));
   Finish(id, status);
+std::optional<Verdict> PodLifecycle::WhyPaused(const Pod& pod) const {
+  if (parts_.authority == nullptr) return std::nullopt;
+  return parts_.authority->WhyPaused(pod,
+                                     parts_.plan_options.extended_resources);
 }
 
 bool PodLifecycle::WouldAdmit(Pod pod) {
@@ -116,7 +123,7 @@ bool PodLifecycle::WouldAdmit(Pod pod) {
     return false;
   }
   api::DefaultPod(pod);
-  if (!api::ValidatePod(pod).empty()) return false;
+  if (!api::ValidatePod(pod).empty() || WhyPaused(pod)) return false;
   const auto objects = parts_.objects.Current();
   admission::Judgement judgement;
   const auto judge = [&](const Pod& provided, const ObjectSnapshot& with) {
@@ -171,6 +178,7 @@ void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
   if (judgement.verdict.kind != Verdict::Kind::kAdmit) {
     admission::CompleteWait(parts_.devices.policy().authority, or_for,
                             &judgement.verdict);
+    ReportDoubleClaim(identity, judgement.verdict);
     RecordVerdict(id, identity, judgement.verdict, std::move(done));
     return;
   }
@@ -196,6 +204,14 @@ void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,
     done(std::move(verdict));
   };
   AdmitDevices(id, std::move(request), std::move(done));
+}
+
+void PodLifecycle::ReportDoubleClaim(const claim::PodIdentity& pod,
+                                     const Verdict& verdict) {
+  if (verdict.reason != claim::kDeviceDoubleClaimed) return;
+  const Verdict* note = NoteOf(pod.uid);
+  if (note != nullptr && note->message == verdict.message) return;
+  parts_.events.Add(true, verdict.reason, "Pod", pod.name, verdict.message);
 }
 
 Verdict PodLifecycle::ChangedRequest(
@@ -244,7 +260,7 @@ DeviceRequest PodLifecycle::RequestOf(
     return request;
   }
   DeviceRequest request{
-      identity, pod.spec.priority,
+      WithSide(identity, pod), pod.spec.priority,
       admission::WithoutGivenBack(std::move(needs), record, parts_.boot_id)};
   if (parts_.devices.IsAligning()) {
     request.object = std::make_shared<const Pod>(pod);
@@ -255,8 +271,16 @@ DeviceRequest PodLifecycle::RequestOf(
   return request;
 }
 
+claim::PodIdentity PodLifecycle::WithSide(claim::PodIdentity identity,
+                                          const Pod& pod) const {
+  identity.local = parts_.authority != nullptr &&
+                   parts_.authority->authority() == Authority::kSplit &&
+                   !api::IsFromApiServer(pod);
+  return identity;
+}
+
 DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
-  DeviceRequest request{{pod.uid, pod.name}};
+  DeviceRequest request{{pod.uid, pod.name, pod.local}};
   admission::DeviceNeeds needs = admission::NeedsOfBooked(pod, parts_.boot_id);
   request.needs = std::move(needs.needs);
   request.trust_held = needs.trust_held;

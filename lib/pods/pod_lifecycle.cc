@@ -12,6 +12,7 @@
 #include "claim/claim_names.h"
 #include "claim/eviction.h"
 #include "claim/held_hardware.h"
+#include "claim/replaced_claim.h"
 #include "common/status.h"
 #include "device/pod_needs.h"
 #include "view/pod_views.h"
@@ -239,7 +240,8 @@ void PodLifecycle::OnBooked(OperationId id,
   }
   if (verdict->kind != Verdict::Kind::kAdmit) {
     Note(operation->second.pod, *verdict);
-    if (verdict->reason == claim::kDeviceHeldElsewhere) {
+    if (verdict->reason == claim::kDeviceHeldElsewhere ||
+        verdict->reason == claim::kDeviceDoubleClaimed) {
       OnHeldElsewhere(operation->second.pod, *verdict);
     }
     // A pod that is to be rejected, or that gives up what it holds, has to be

@@ -63,6 +63,8 @@ class PodLifecycle {
     std::function<void(const PodUid&)> on_pod_changed;
     /// As in DriverCalls.
     decltype(DriverCalls::Parts::look_at_hardware) look_at_hardware = nullptr;
+    /// Null: nothing is ever handed over.
+    const AuthorityKeeper* authority = nullptr;
   };
   explicit PodLifecycle(Parts parts);
 
@@ -176,6 +178,13 @@ class PodLifecycle {
                           std::vector<device::DeviceNeed> needs) const;
   /// Those of a pod that is Ready since an earlier boot.
   DeviceRequest RequestOf(const state::PodRecord& pod) const;
+  /// With the party whose devices the pod gets, where these are split.
+  claim::PodIdentity WithSide(claim::PodIdentity identity,
+                              const Pod& pod) const;
+  /// Two parties have allocated one device: once for what is said of that.
+  void ReportDoubleClaim(const claim::PodIdentity& pod, const Verdict& verdict);
+  /// It waits for the end of a hand-over; nothing: it does not.
+  std::optional<Verdict> WhyPaused(const Pod& pod) const;
   void OnDevices(OperationId id, const claim::PodIdentity& pod,
                  const absl::StatusOr<Verdict>& verdict,
                  std::vector<WaitingFor> waiting_for,

@@ -364,4 +364,29 @@ absl::Status DraHealth::CheckStart(
   return absl::OkStatus();
 }
 
+std::set<ClaimUid> DraHealth::FaultyClaims(
+    const state::PodRecord& pod, const ContainerName& container,
+    const std::function<bool(const std::string&)>& replaces) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  std::set<ClaimUid> claims;
+  for (const state::ContainerNeed& need : pod.needs) {
+    if (need.name != container) continue;
+    for (const state::Want& want : need.wants) {
+      const state::ClaimRecord* claim = parts_.state.FindClaim(want.claim);
+      if (claim == nullptr) continue;
+      for (const auto& [driver, record] : claim->drivers) {
+        if (!replaces(driver)) continue;
+        for (const state::PreparedDevice& device : record.devices) {
+          if (claim::Serves(device, want.request) &&
+              Find({driver, device.pool, device.device}).health ==
+                  Health::kUnhealthy) {
+            claims.insert(want.claim);
+          }
+        }
+      }
+    }
+  }
+  return claims;
+}
+
 }  // namespace devmgr::upkeep

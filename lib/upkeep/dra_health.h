@@ -97,6 +97,12 @@ class DraHealth final : public dra::HealthListener {
       const state::PodRecord& pod, const ContainerName& container,
       const std::function<bool(const std::string&)>& fails) const;
 
+  /// Claims of which the container has a device that does not work, of drivers
+  /// of which that `replaces` it.
+  std::set<ClaimUid> FaultyClaims(
+      const state::PodRecord& pod, const ContainerName& container,
+      const std::function<bool(const std::string&)>& replaces) const;
+
   /// What can be seen of it, at SteadyMs.
   const view::DriversHealth& known() const { return known_; }
   std::int64_t SteadyMs() const;

@@ -107,10 +107,14 @@ void HealthKeeper::ReportFaults(const std::string& name, const Faults& now) {
   }
 }
 
+bool HealthKeeper::HasPolicy(const std::string& name,
+                             HealthPolicy policy) const {
+  const auto found = parts_.policies.find(name);
+  return found != parts_.policies.end() && found->second == policy;
+}
+
 bool HealthKeeper::Fails(const std::string& name) const {
-  const auto policy = parts_.policies.find(name);
-  return policy != parts_.policies.end() &&
-         policy->second == HealthPolicy::kFail;
+  return HasPolicy(name, HealthPolicy::kFail);
 }
 
 void HealthKeeper::Judge(const std::string& name) {
@@ -176,6 +180,39 @@ absl::Status HealthKeeper::CheckStart(const state::PodRecord& pod,
   return parts_.dra_health.CheckStart(
       pod, container,
       [this](const std::string& driver) { return Fails(driver); });
+}
+
+std::set<ResourceName> HealthKeeper::ToReplace(
+    const state::PodRecord& pod, const ContainerName& container) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  std::set<ResourceName> resources;
+  for (const state::DeviceHold& hold : pod.holds) {
+    const std::string& name = hold.resource.value;
+    if (hold.container != container || !hold.Holds() ||
+        !HasPolicy(name, HealthPolicy::kReplace)) {
+      continue;
+    }
+    const auto inventory = parts_.devices.inventories().find(hold.resource);
+    if (inventory == parts_.devices.inventories().end()) continue;
+    for (const device::HeldDevice& device : hold.devices) {
+      const device::Health health = inventory->second.HealthOf(device.id);
+      if (health == device::Health::kUnhealthy ||
+          (health == device::Health::kUnknown &&
+           parts_.unknown_is_unhealthy.contains(name))) {
+        resources.insert(hold.resource);
+      }
+    }
+  }
+  return resources;
+}
+
+std::set<ClaimUid> HealthKeeper::ClaimsToReplace(
+    const state::PodRecord& pod, const ContainerName& container) const {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  return parts_.dra_health.FaultyClaims(
+      pod, container, [this](const std::string& driver) {
+        return HasPolicy(driver, HealthPolicy::kReplace);
+      });
 }
 
 }  // namespace devmgr::upkeep

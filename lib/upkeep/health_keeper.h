@@ -61,6 +61,14 @@ class HealthKeeper {
   absl::Status CheckStart(const state::PodRecord& pod,
                           const ContainerName& container) const;
 
+  /// The resources of which the container holds devices that do not work, and
+  /// that are to be replaced by others when it starts again.
+  std::set<ResourceName> ToReplace(const state::PodRecord& pod,
+                                   const ContainerName& container) const;
+  /// The claims of which the same holds.
+  std::set<ClaimUid> ClaimsToReplace(const state::PodRecord& pod,
+                                     const ContainerName& container) const;
+
  private:
   /// Since when it does not work, and why.
   struct Fault {
@@ -83,6 +91,7 @@ class HealthKeeper {
   std::vector<device::FaultyDevice> FaultyOf(const std::string& name) const;
   std::size_t HeldCount(const std::string& name) const;
   bool Fails(const std::string& name) const;
+  bool HasPolicy(const std::string& name, HealthPolicy policy) const;
 
   const Parts parts_;
   std::set<PodUid> pending_;

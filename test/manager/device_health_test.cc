@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What pods and embedders learn when devices stop working, and what follows.
+#include <chrono>
 #include <deque>
 
 #include "common/mutex.h"
@@ -251,6 +252,113 @@ TEST_F(HealthPolicyTest, OtherResourcesAreOnlyReported) {
   EXPECT_THAT(MessagesOf("DeviceUnhealthy"), ElementsAre(HasSubstr("'1'")));
   EXPECT_THAT(node_.manager().BeforeContainerStart(node_.UidOf("p1"), "c"),
               IsOk());
+}
+
+// AL-192: what is only Unknown, since its plugin is gone, fails no pod.
+TEST_F(HealthPolicyTest, APluginThatIsGoneFailsNoPod) {
+  Start(2);
+  node_.plugins.Lose(kGpu);
+  Told();
+  node_.plugins.Serve(kGpu, 2);
+  Report({kGood, kBad});
+  const auto action = actions_.Take();
+  ASSERT_TRUE(action.has_value());
+  EXPECT_EQ(action->pod, PodUid{"u-p1"});
+  EXPECT_THAT(MessagesOf("PodToFail"), SizeIs(1));
+  EXPECT_THAT(MessagesOf("HealthActionsHeldBack"), IsEmpty());
+}
+
+class ReplacePolicyTest : public DeviceHealthTest {
+ protected:
+  ReplacePolicyTest() {
+    node_.options.health.policies[kGpu] = HealthPolicy::kReplace;
+  }
+  absl::Status BeforeStart(const std::string& pod) {
+    return node_.manager().BeforeContainerStart(node_.UidOf(pod), "c");
+  }
+  std::vector<std::string> ReplacedMessages() {
+    std::vector<std::string> messages;
+    const auto history = node_.manager().maintenance().History(0);
+    for (const DecisionInfo& decision : *history) {
+      if (decision.kind == DecisionKind::kReplaced) {
+        messages.push_back(decision.message);
+      }
+    }
+    return messages;
+  }
+};
+
+// AL-194
+TEST_F(ReplacePolicyTest, AL194AContainerThatStartsAgainGetsAnotherDevice) {
+  Start(1);
+  Report({kGood, kGood});
+  ASSERT_THAT(BeforeStart("p0"), IsOk());
+  const auto before = node_.Resolve("p0", "c");
+  EXPECT_THAT(Held("p0", kGpu), ElementsAre("0"));
+  Report({kBad, kGood});
+  Told();
+  // It runs with it, and nothing changes.
+  EXPECT_EQ(node_.Resolve("p0", "c"), before);
+  EXPECT_THAT(ReplacedMessages(), IsEmpty());
+  EXPECT_THAT(node_.PodNamed("p0").state, PodState::kReady);
+
+  EXPECT_THAT(BeforeStart("p0"), IsOk());
+  EXPECT_THAT(Held("p0", kGpu), ElementsAre("1"));
+  EXPECT_THAT(node_.Resolve("p0", "c"), ElementsAre("example.com/gpu=1"));
+  EXPECT_THAT(ReplacedMessages(),
+              ElementsAre("container 'c' starts again and gives back what does "
+                          "not work: 0 of example.com/gpu"));
+  // Once is enough.
+  EXPECT_THAT(BeforeStart("p0"), IsOk());
+  EXPECT_THAT(ReplacedMessages(), SizeIs(1));
+  node_.Restart();
+  EXPECT_THAT(node_.Resolve("p0", "c"), ElementsAre("example.com/gpu=1"));
+}
+
+TEST_F(ReplacePolicyTest, WithoutAnotherDeviceItKeepsItsOwn) {
+  Start(2);
+  const auto before = node_.Resolve("p0", "c");
+  Report({kBad, kGood});
+  Told();
+  EXPECT_THAT(BeforeStart("p0"),
+              StatusIs(absl::StatusCode::kUnavailable,
+                       HasSubstr("there is no other one for it now")));
+  EXPECT_THAT(Held("p0", kGpu), ElementsAre("0"));
+  EXPECT_EQ(node_.Resolve("p0", "c"), before);
+  EXPECT_THAT(ReplacedMessages(), IsEmpty());
+  // It works again: so it starts with it.
+  Report({kGood, kGood});
+  Told();
+  EXPECT_THAT(BeforeStart("p0"), IsOk());
+  EXPECT_THAT(Held("p0", kGpu), ElementsAre("0"));
+}
+
+/// Killed after the device was given back, and before the other one was had.
+TEST_F(ReplacePolicyTest, ARestartGoesOnWithIt) {
+  Start(1);
+  Report({kBad, kGood});
+  Told();
+  node_.plugins.Hold(kGpu);
+  absl::Status cancelled = absl::OkStatus();
+  bool ended = false;
+  node_.manager().StartBeforeContainerStart(node_.UidOf("p0"), "c",
+                                            [&](const absl::Status& status) {
+                                              cancelled = status;
+                                              ended = true;
+                                            });
+  ASSERT_TRUE(node_.WaitUntil("given back",
+                              [&] { return !ReplacedMessages().empty(); }));
+  node_.Stop();
+  node_.plugins.Let(kGpu);
+  EXPECT_TRUE(ended);
+  EXPECT_FALSE(cancelled.ok());
+  node_.Start();
+  node_.plugins.Serve(kGpu, 0);
+  Report({kBad, kGood});
+  Told();
+  EXPECT_THAT(BeforeStart("p0"), IsOk());
+  EXPECT_THAT(Held("p0", kGpu), ElementsAre("1"));
+  EXPECT_THAT(node_.Resolve("p0", "c"), ElementsAre("example.com/gpu=1"));
 }
 
 }  // namespace

@@ -346,6 +346,14 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     });
     done(absl::OkStatus());
   }
+  void StartSetAuthority(Authority to, const std::string& reason,
+                         Done done) override {
+    Set([&](World& world) {
+      world.decisions.push_back("authority " + std::string(AuthorityName(to)) +
+                                ": " + reason);
+    });
+    done(absl::OkStatus());
+  }
   void StartHandOverResource(const ResourceName& resource, ResourceOwner,
                              const std::string& reason, Done done) override {
     Set([&](World& world) {

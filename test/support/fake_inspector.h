@@ -174,6 +174,12 @@ class FakeInspector : public Inspector {
                               ": " + reason);
     return node_.decided;
   }
+  absl::Status SetAuthority(Authority to, const std::string& reason) override {
+    if (!node_.health.ok()) return node_.health;
+    node_.decisions.push_back("authority " + std::string(AuthorityName(to)) +
+                              ": " + reason);
+    return node_.decided;
+  }
   absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason) override {
     if (!node_.health.ok()) return node_.health;

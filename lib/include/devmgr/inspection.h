@@ -150,14 +150,16 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::Status ReleasePod(const ObjectName& name) = 0;
 
   /// What an operator decides: see DeviceManager::StartForceReleaseClaim,
-  /// StartHandOverResource, StartConfirmSource, StartFreeHolder and
-  /// StartRecheckDevices. Return when it is done.
+  /// StartHandOverResource, StartConfirmSource, StartSetAuthority,
+  /// StartFreeHolder and StartRecheckDevices. Return when it is done.
   virtual absl::Status ForceReleaseClaim(const ObjectName& claim,
                                          const std::string& reason) = 0;
   virtual absl::Status HandOverResource(const ResourceName& resource,
                                         ResourceOwner owner,
                                         const std::string& reason) = 0;
   virtual absl::Status ConfirmSource(const std::string& reason) = 0;
+  virtual absl::Status SetAuthority(Authority to,
+                                    const std::string& reason) = 0;
   virtual absl::Status FreeHolder(const std::string& container_id,
                                   const std::string& reason) = 0;
   virtual absl::Status RecheckDevices(const std::string& name,

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
+#include <devmgr/options.h>
 #include <devmgr/status_types.h>
 #include <devmgr/types.h>
 
@@ -98,6 +99,16 @@ class DEVMGR_EXPORT Maintenance {
   absl::Status RecheckDevices(const std::string& name,
                               const std::string& device,
                               const std::string& reason);
+
+  /// Hands the authority over to another party (docs/architecture.md,
+  /// "Authority"). Ends when that has begun: pods wait until the other party is
+  /// it, which a restart does not stop. What pods hold stays theirs.
+  ///   InvalidArgument     there is no reason
+  ///   FailedPrecondition  that party is it, or the devices are split: that
+  ///                       takes a configuration
+  virtual void StartSetAuthority(Authority to, const std::string& reason,
+                                 Done done) = 0;
+  absl::Status SetAuthority(Authority to, const std::string& reason);
 
   /// Has the history say that a client wants a pod, or wants it no longer; for
   /// sources that clients write to, before they do. Changes nothing else, and

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -73,6 +74,30 @@ class DEVMGR_EXPORT MetricsSink {
   /// refused, because they could not.
   virtual void OnAlignedContainers(bool /*pod_scope*/, bool /*aligned*/,
                                    std::size_t /*containers*/) {}
+  /// The same judgement took so long, from its begin to the verdict. Of pods
+  /// that want devices. `attempts`: how often the pod has been judged by now;
+  /// `waited`: since it was first seen.
+  virtual void OnSchedulingAttempt(std::string_view /*result*/,
+                                   std::chrono::nanoseconds /*took*/,
+                                   int /*attempts*/,
+                                   std::chrono::nanoseconds /*waited*/) {}
+  /// A step of a judgement, in the terms of a scheduler: `plugin`
+  /// `DynamicResources` or `NodeResourcesFit`; `point` `Filter` or `PreBind`;
+  /// `status` `Success`, `Unschedulable` or `Error`.
+  virtual void OnSchedulingStep(std::string_view /*plugin*/,
+                                std::string_view /*point*/,
+                                std::string_view /*status*/,
+                                std::chrono::nanoseconds /*took*/) {}
+  /// A pod that waits is judged again because of `event`, as of OnJudgement.
+  virtual void OnWoken(std::string_view /*event*/) {}
+  /// This node made a claim for a pod, from a template or for its extended
+  /// resources, or failed to.
+  virtual void OnClaimCreated(bool /*extended_resources*/,
+                              bool /*admin_access*/, bool /*failed*/) {}
+  /// A search for devices of claims ended after so many steps. `result`:
+  /// `found`, `none`, or `interrupted`.
+  virtual void OnAllocatorSearch(std::string_view /*result*/,
+                                 std::uint64_t /*steps*/) {}
   /// PolicyOptions::audit_wakeups has found a pod that could have been admitted
   /// and that nothing woke.
   virtual void OnMissedWakeup() {}
