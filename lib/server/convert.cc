@@ -80,6 +80,14 @@ pb::NodeInfo ToProto(const NodeInfo& info) {
   if (info.authority.has_value()) {
     message.set_authority(std::string(AuthorityName(*info.authority)));
   }
+  if (info.authority_since.has_value()) {
+    message.set_authority_since_ms(MillisOf(*info.authority_since));
+  }
+  if (info.authority_to.has_value()) {
+    message.set_authority_to(std::string(AuthorityName(*info.authority_to)));
+  }
+  message.set_authority_wait(ValidUtf8(info.authority_wait));
+  message.set_authority_by_operator(ValidUtf8(info.authority_by_operator));
   if (info.profile.has_value()) {
     message.set_profile(std::string(ProfileName(*info.profile)));
   }
@@ -121,11 +129,20 @@ NodeInfo FromProto(const pb::NodeInfo& info) {
   node.version = info.version();
   node.node_name = info.node_name();
   node.boot_id = info.boot_id();
-  for (const Authority authority : {Authority::kNode, Authority::kScheduler}) {
+  for (const Authority authority :
+       {Authority::kNode, Authority::kScheduler, Authority::kSplit}) {
     if (AuthorityName(authority) == info.authority()) {
       node.authority = authority;
     }
+    if (AuthorityName(authority) == info.authority_to()) {
+      node.authority_to = authority;
+    }
   }
+  if (info.authority_since_ms() != 0) {
+    node.authority_since = TimeOf(info.authority_since_ms());
+  }
+  node.authority_wait = info.authority_wait();
+  node.authority_by_operator = info.authority_by_operator();
   for (const Profile profile : {Profile::kDefault, Profile::kStrictKubelet}) {
     if (ProfileName(profile) == info.profile()) node.profile = profile;
   }
@@ -327,6 +344,7 @@ pb::ResourceInfo ToProto(const ResourceInfo& info) {
   message.set_since_ms(MillisOf(info.since));
   message.set_capacity(info.capacity);
   message.set_allocatable(info.allocatable);
+  message.set_local(info.local);
   message.set_held(info.held);
   message.set_by_operator(ValidUtf8(info.by_operator));
   message.set_device_class(ValidUtf8(info.device_class));
@@ -344,7 +362,8 @@ ResourceInfo FromProto(const pb::ResourceInfo& info) {
           info.held(),
           info.by_operator(),
           info.device_class(),
-          Get(info.drivers())};
+          Get(info.drivers()),
+          info.local()};
 }
 
 pb::DeviceClassInfo ToProto(const DeviceClassInfo& info) {

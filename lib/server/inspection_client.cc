@@ -271,6 +271,13 @@ class ConnectedInspector : public Inspector {
     return Call<pb::RecheckDevicesResponse>("RecheckDevices", request).status();
   }
 
+  absl::Status SetAuthority(Authority to, const std::string& reason) override {
+    pb::SetAuthorityRequest request;
+    request.set_authority(std::string(AuthorityName(to)));
+    request.set_reason(reason);
+    return Call<pb::SetAuthorityResponse>("SetAuthority", request).status();
+  }
+
   absl::Status ConfirmSource(const std::string& reason) override {
     pb::ConfirmSourceRequest request;
     request.set_reason(reason);

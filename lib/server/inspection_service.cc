@@ -310,6 +310,12 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         DEVMGR_RETURN_IF_ERROR(self.ConfirmSource(request.reason()));
         return pb::ConfirmSourceResponse();
       });
+  methods[Path("SetAuthority")] = Method<pb::SetAuthorityRequest>(
+      [](Self& self, const pb::SetAuthorityRequest& request)
+          -> StatusOr<pb::SetAuthorityResponse> {
+        DEVMGR_RETURN_IF_ERROR(self.SetAuthority(request));
+        return pb::SetAuthorityResponse();
+      });
   methods[Path("Fsck")] = Method<pb::FsckRequest>(
       [](Self& self,
          const pb::FsckRequest& request) -> StatusOr<pb::FsckReport> {
@@ -475,6 +481,17 @@ absl::Status InspectionService::RecheckDevices(
   DEVMGR_RETURN_IF_ERROR(CheckReason(request.reason()));
   return AboutOurs(manager_.maintenance().RecheckDevices(
       request.name(), request.device(), request.reason()));
+}
+
+absl::Status InspectionService::SetAuthority(
+    const pb::SetAuthorityRequest& request) {
+  DEVMGR_RETURN_IF_ERROR(CheckReason(request.reason()));
+  for (const Authority to : {Authority::kNode, Authority::kScheduler}) {
+    if (AuthorityName(to) != request.authority()) continue;
+    return AboutOurs(manager_.maintenance().SetAuthority(to, request.reason()));
+  }
+  return InvalidArgumentError("authority '{}': node and scheduler can be set",
+                              request.authority());
 }
 
 absl::Status InspectionService::ConfirmSource(const std::string& reason) {

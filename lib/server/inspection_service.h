@@ -91,6 +91,7 @@ class InspectionService : public DeviceManagerObserver {
                                  const std::string& reason);
   absl::Status HandOverResource(const pb::HandOverResourceRequest& request);
   absl::Status ConfirmSource(const std::string& reason);
+  absl::Status SetAuthority(const pb::SetAuthorityRequest& request);
   absl::Status FreeHolder(const std::string& container_id,
                           const std::string& reason);
   absl::Status RecheckDevices(const pb::RecheckDevicesRequest& request);

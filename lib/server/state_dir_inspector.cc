@@ -161,6 +161,9 @@ class StateDirInspector : public Inspector {
                               const std::string&) override {
     return NeedsDaemon("rechecking devices");
   }
+  absl::Status SetAuthority(Authority, const std::string&) override {
+    return NeedsDaemon("handing over the authority");
+  }
   absl::Status ConfirmSource(const std::string&) override {
     return NeedsDaemon("confirming a source");
   }

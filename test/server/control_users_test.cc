@@ -91,8 +91,8 @@ TEST_F(ControlUsersTest, ControlUsersMayControlAndLookButNotMaintain) {
                               "controlUsers")));
   for (const char* method :
        {"ForceReleaseClaim", "HandOverResource", "ConfirmSource", "FreeHolder",
-        "RecheckDevices", "PreparePod", "ReleasePod", "ReportRuntime",
-        "WaitForRuntimeLook"}) {
+        "RecheckDevices", "SetAuthority", "PreparePod", "ReleasePod",
+        "ReportRuntime", "WaitForRuntimeLook"}) {
     EXPECT_EQ(Call<ipb::PodsResponse>(*connection, inspect + method,
                                       ipb::PodsRequest())
                   .status()

@@ -349,6 +349,10 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   node.node_name = "n";
   node.boot_id = "b";
   node.authority = Authority::kScheduler;
+  node.authority_since = WallTime(std::chrono::milliseconds(1'700'000'000'000));
+  node.authority_to = Authority::kNode;
+  node.authority_wait = "the source has not listed all of its objects yet";
+  node.authority_by_operator = "so";
   node.profile = Profile::kStrictKubelet;
   node.actuate = Actuate::kSource;
   node.state_dir = "/s";
@@ -372,6 +376,10 @@ TEST(ConvertTest, NodeEventsAndDecisionsKeepTheirFields) {
   EXPECT_EQ(back.node_name, "n");
   EXPECT_EQ(back.boot_id, "b");
   EXPECT_EQ(back.authority, Authority::kScheduler);
+  EXPECT_EQ(back.authority_since, node.authority_since);
+  EXPECT_EQ(back.authority_to, Authority::kNode);
+  EXPECT_EQ(back.authority_wait, node.authority_wait);
+  EXPECT_EQ(back.authority_by_operator, "so");
   EXPECT_EQ(back.profile, Profile::kStrictKubelet);
   EXPECT_EQ(back.actuate, Actuate::kSource);
   EXPECT_EQ(back.state_dir, "/s");

@@ -110,6 +110,25 @@ TEST_F(OperatorTest, HandsANameOver) {
               ElementsAre("hand-over example.com/gpu to class: to DRA"));
 }
 
+TEST_F(OperatorTest, HandsTheAuthorityOver) {
+  EXPECT_THAT(Run({"authority", "set", "node", "--yes"}).err,
+              HasSubstr("--reason"));
+  EXPECT_THAT(Run({"authority", "set", "split", "--reason", "r"}).err,
+              HasSubstr("node, scheduler"));
+  const std::vector<std::string> words = {"authority", "set", "node",
+                                          "--reason", "the server is gone"};
+  const Result shown = Run(words);
+  EXPECT_NE(shown.code, 0);
+  EXPECT_THAT(shown.err, HasSubstr("devices would be allocated by: node; "
+                                   "nothing was changed"));
+  auto meant = words;
+  meant.push_back("--yes");
+  const Result done = Run(meant);
+  EXPECT_EQ(done.code, 0) << done.err;
+  EXPECT_THAT(node_.decisions,
+              ElementsAre("authority node: the server is gone"));
+}
+
 TEST_F(OperatorTest, ConfirmsASourceOnlyWhenThatIsMeant) {
   node_.node.source = "directory /m";
   node_.node.source_problems = {"directory /m lacks 3 of the 4 pods"};

@@ -21,6 +21,7 @@ absl::Status Prepare(const Session& session);
 absl::Status Release(const Session& session);
 absl::Status ForceRelease(const Session& session);
 absl::Status HandOver(const Session& session);
+absl::Status SetAuthority(const Session& session);
 absl::Status ConfirmSource(const Session& session);
 absl::Status FreeHolder(const Session& session);
 absl::Status DeleteSlices(const Session& session);

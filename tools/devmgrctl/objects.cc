@@ -251,6 +251,7 @@ Json ItemOf(const ResourceInfo& resource) {
   if (HasFigures(resource)) {
     status["capacity"] = resource.capacity;
     status["allocatable"] = resource.allocatable;
+    if (resource.local > 0) status["local"] = resource.local;
   }
   status["held"] = resource.held;
   if (!resource.by_operator.empty()) {
@@ -447,6 +448,17 @@ Json ItemOf(const NodeInfo& node) {
   status["version"] = node.version;
   status["bootID"] = node.boot_id;
   status["authority"] = AuthorityText(node);
+  if (node.authority_since.has_value()) {
+    PutTime(status, "authoritySince", *node.authority_since);
+  }
+  if (node.authority_to.has_value()) {
+    status["authorityChanging"] =
+        Json{{"to", AuthorityName(*node.authority_to)},
+             {"waitsFor", node.authority_wait}};
+  }
+  if (!node.authority_by_operator.empty()) {
+    status["authorityByOperator"] = node.authority_by_operator;
+  }
   status["profile"] = ProfileText(node);
   status["actuate"] = ActuateName(node.actuate);
   status["stateDir"] = node.state_dir;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// release claim --force, hand-over, confirm source, free holder, recheck and
-// convert: what an operator decides. Without --yes nothing is changed.
+// release claim --force, hand-over, confirm source, authority, free holder,
+// recheck and convert: what an operator decides. Without --yes nothing is
+// changed.
 #include <fmt/core.h>
 
 #include "commands.h"
@@ -96,6 +97,27 @@ absl::Status HandOver(const Session& session) {
   if (!status.ok()) return status;
   PrintResult(session, "resource", name,
               fmt::format("'{}' is served by {} from now on", name, owner));
+  return absl::OkStatus();
+}
+
+absl::Status SetAuthority(const Session& session) {
+  const Options& options = session.options();
+  if (absl::Status status = session.CheckOnline("authority"); !status.ok()) {
+    return status;
+  }
+  auto inspector = session.Open();
+  if (!inspector.ok()) return inspector.status();
+  const std::string to(AuthorityName(options.authority));
+  if (!options.yes) {
+    return NotDone(fmt::format("devices would be allocated by: {}", to));
+  }
+  const absl::Status status =
+      (*inspector)->SetAuthority(options.authority, options.reason);
+  if (!status.ok()) return status;
+  PrintResult(session, "authority", to,
+              fmt::format("devices are allocated by: {}; devmgrctl status says "
+                          "when the hand-over is complete",
+                          to));
   return absl::OkStatus();
 }
 

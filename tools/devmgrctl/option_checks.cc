@@ -24,6 +24,12 @@ const Names<ResourceOwner>& OwnerNames() {
   return names;
 }
 
+const Names<Authority>& AuthorityNames() {
+  static const Names<Authority> names = {{"node", Authority::kNode},
+                                         {"scheduler", Authority::kScheduler}};
+  return names;
+}
+
 /// What `get` and `describe` take; plural and singular mean the same.
 const Names<Kind>& KindNames() {
   static const Names<Kind> names = {
@@ -331,9 +337,10 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
   const bool other =
       options->verb == Verb::kConfirm || options->verb == Verb::kFree ||
       options->verb == Verb::kDelete || options->verb == Verb::kRecheck;
+  const bool authority = options->verb == Verb::kAuthority;
   options->reason = raw.reason;
   options->device = raw.device;
-  if (!claim && !hand_over && !other) {
+  if (!claim && !hand_over && !authority && !other) {
     if (!raw.force && raw.reason.empty()) return absl::OkStatus();
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "--force and --reason are for claims: a pod is released "
@@ -347,6 +354,10 @@ absl::Status CheckOperator(const Raw& raw, Options* options) {
   if (raw.reason.empty()) {
     return MakeError(absl::StatusCode::kInvalidArgument,
                      "--reason: say why, for the history");
+  }
+  if (authority) {
+    return Choose(AuthorityNames(), "AUTHORITY", raw.authority,
+                  NamesOf(AuthorityNames()), &options->authority);
   }
   if (!hand_over) return absl::OkStatus();
   return Choose(OwnerNames(), "--to", raw.owner, NamesOf(OwnerNames()),

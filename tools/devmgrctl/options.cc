@@ -100,6 +100,20 @@ void AddEndpointVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
       ->check(NotEmpty);
 }
 
+void AddAuthorityVerb(CLI::App& app, Raw& raw, VerbMap& verbs) {
+  CLI::App* authority = AddVerb(app, verbs, Verb::kAuthority, "authority",
+                                "Hand the allocation of devices over between "
+                                "this node and the scheduler of a control "
+                                "plane");
+  authority->require_subcommand(1);
+  CLI::App* set = authority->add_subcommand(
+      "set",
+      "Let the other party allocate from now on; pods that run keep their "
+      "devices");
+  set->add_option("AUTHORITY", raw.authority, "node or scheduler")->required();
+  AddOperatorFlags(set, raw);
+}
+
 void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
   // None is required for CLI11: CheckKind and CheckName say what they may be.
   const auto positional = [&](CLI::App* command, const char* name,
@@ -187,6 +201,7 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
                       "Only this device: its ID, of a driver POOL/DEVICE");
   recheck->add_option("--reason", raw.reason,
                       "Reason of the decision, for the history");
+  AddAuthorityVerb(app, raw, verbs);
   AddEndpointVerbs(app, raw, verbs);
   CLI::App* convert =
       AddVerb(app, verbs, Verb::kConvert, "convert",

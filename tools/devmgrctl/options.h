@@ -38,6 +38,7 @@ enum class Verb {
   kDelete,
   kEndpoint,
   kRecheck,
+  kAuthority,
   kConvert,
   kImport,
   kExport,
@@ -105,6 +106,7 @@ struct Options {
   std::string reason;  ///< What an operator says for the history.
   std::string device;  ///< recheck: one device; empty: all
   ResourceOwner new_owner = ResourceOwner::kAutomatic;  ///< hand-over
+  Authority authority = Authority::kNode;               ///< authority set
   std::uint64_t to_format = 0;                          ///< convert
   bool yes = false;
   std::string directory;       ///< import, export

@@ -52,6 +52,7 @@ struct Raw {
   std::string reason;
   std::string device;
   std::string owner;
+  std::string authority;
   std::uint64_t to_format = 0;
   bool yes = false;
   std::string directory;

@@ -40,6 +40,8 @@ absl::Status RunVerb(const Session& session) {
       return EndpointKubeconfig(session);
     case Verb::kRecheck:
       return Recheck(session);
+    case Verb::kAuthority:
+      return SetAuthority(session);
     case Verb::kConvert:
       return Convert(session);
     case Verb::kImport:

@@ -69,6 +69,22 @@ void AddServers(const Session& session, const std::vector<SourceInfo>& sources,
   }
 }
 
+/// `node since 3d`, and what is under way.
+Cell AuthorityCell(const Session& session, const NodeInfo& node) {
+  std::string text = AuthorityText(node);
+  if (node.authority_since.has_value()) {
+    text += fmt::format(" since {}", session.Age(*node.authority_since));
+  }
+  if (node.authority_to.has_value()) {
+    text += fmt::format(", being handed over to {}: {}",
+                        AuthorityName(*node.authority_to), node.authority_wait);
+  }
+  if (!node.authority_by_operator.empty()) {
+    text += fmt::format(" (by an operator: {})", node.authority_by_operator);
+  }
+  return {std::move(text), node.authority_to ? Tone::kWarn : Tone::kPlain};
+}
+
 void PrintDashboard(const Session& session, const NodeInfo& node,
                     const std::vector<SourceInfo>& sources,
                     const std::vector<PluginInfo>& plugins) {
@@ -77,7 +93,7 @@ void PrintDashboard(const Session& session, const NodeInfo& node,
   fields.Add("Uptime", session.Age(node.started));
   fields.Add("Node", node.node_name);
   fields.Add("Boot ID", node.boot_id);
-  fields.Add("Authority", AuthorityText(node));
+  fields.Add("Authority", AuthorityCell(session, node));
   fields.Add("Profile", ProfileText(node));
   fields.Add("Actuate", std::string(ActuateName(node.actuate)));
   fields.Add("State directory", node.state_dir);

@@ -36,6 +36,8 @@ constexpr Usage kUsages[] = {
      "hand-over resource NAME --to plugin|class|automatic --reason TEXT --yes",
      "hand-over resource example.com/gpu --to class --reason 'new driver' "
      "--yes"},
+    {"authority", "authority set node|scheduler --reason TEXT --yes",
+     "authority set node --reason 'the server is gone' --yes"},
     {"confirm", "confirm source --reason TEXT --yes",
      "confirm source --reason 'the node was drained' --yes"},
     {"free", "free holder CONTAINER --reason TEXT --yes",
