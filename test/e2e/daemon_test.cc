@@ -459,7 +459,28 @@ TEST_F(DaemonTest, ConfigurationIsCheckedAndPrinted) {
   std::ofstream(file) << "healthPolicy: {example.com/gpu: shout}\n";
   EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
               HasSubstr("config.yaml:1: healthPolicy.example.com/gpu: must be "
-                        "report, fail or drain"));
+                        "report, fail, drain or replace"));
+  std::ofstream(file) << "authority: split\nsplit: {local: "
+                         "{example.com/gpu: 2}}\nmetricsNames: 1.36\n"
+                         "nodeName: n\napiServer: {inCluster: true, "
+                         "manifests: true}\n";
+  EXPECT_THAT(
+      RunTool("devmgrd", {"--config", file, "--print-config"}).out,
+      AllOf(HasSubstr("authority: split"), HasSubstr("example.com/gpu: 2"),
+            HasSubstr("metricsNames: 1.36")));
+  std::ofstream(file) << "authority: split\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("apiServer and apiServer.manifests must be set"));
+  std::ofstream(file) << "split: {driver: gpu.example.com}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("config.yaml:1: split.driver: only devices of device "
+                        "plugins can be split, by their number"));
+  std::ofstream(file) << "split: {local: {gpu.example.com: 2}}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("is no name of an extended resource"));
+  std::ofstream(file) << "split: {local: {example.com/gpu: 2}}\n";
+  EXPECT_THAT(RunTool("devmgrd", {"--config", file}).err,
+              HasSubstr("split: is of use with authority: split only"));
   std::ofstream(file) << "debtPolicy: {d.example.com: defer, '*': "
                          "{forgiveAfter: 90m}}\n";
   EXPECT_THAT(

@@ -17,6 +17,7 @@
 #include "devmgrd/listen_address.h"
 #include "devmgrd/pod_resources_config.h"
 #include "devmgrd/topology_config.h"
+#include "devmgrd/split_config.h"
 
 namespace devmgrd {
 namespace {
@@ -53,6 +54,7 @@ const std::map<std::string, Setter>& TextKeys() {
       {"sysfsDir", [](Config& c, const auto& v) { c.topology.sysfs_dir = v; }},
       {"metricsAddress",
        [](Config& c, const auto& v) { c.metrics_address = v; }},
+      {"metricsNames", [](Config& c, const auto& v) { c.metrics_names = v; }},
   };
   return *keys;
 }
@@ -178,7 +180,7 @@ absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
   if (!value.IsMap()) {
     return Invalid(
         "{}: healthPolicy: must be a map of resources and drivers to report, "
-        "fail or drain",
+        "fail, drain or replace",
         Where(file, value));
   }
   for (const auto& policy : value) {
@@ -186,9 +188,12 @@ absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
     if (!status.ok()) return status;
     const std::string text =
         policy.second.IsScalar() ? policy.second.Scalar() : "";
-    if (text != "report" && text != "fail" && text != "drain") {
-      return Invalid("{}: healthPolicy.{}: must be report, fail or drain",
-                     Where(file, policy.second), Shown(policy.first.Scalar()));
+    if (text != "report" && text != "fail" && text != "drain" &&
+        text != "replace") {
+      return Invalid(
+          "{}: healthPolicy.{}: must be report, fail, drain or "
+          "replace",
+          Where(file, policy.second), Shown(policy.first.Scalar()));
     }
     config->health_policy[policy.first.Scalar()] = text;
   }
@@ -338,6 +343,9 @@ std::vector<std::string> KnownKeys() {
       "draApis",      "driverEndpoint", "featureGates",      "hardware",
       "healthPolicy", "podResources",   "unknownIsUnhealthy"};
   known.emplace_back("topologyManagerPolicyOptions");
+      "apiServer",    "cdiSpecDirs",    "controlUsers", "debtPolicy",
+      "draApis",      "driverEndpoint", "featureGates", "hardware",
+      "healthPolicy", "podResources",   "split",        "unknownIsUnhealthy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -370,6 +378,7 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   if (name == "topologyManagerPolicyOptions") {
     return ReadTopologyOptions(value, file, &config->topology);
   }
+  if (name == "split") return ReadSplit(value, file, config);
   if (name == "debtPolicy") return ReadDebtPolicy(value, file, config);
   if (const auto flag = BoolKeys().find(name); flag != BoolKeys().end()) {
     return ReadBool(value, file, name, &(config->*flag->second));
@@ -494,7 +503,8 @@ absl::Status CheckConfig(const Config& config) {
     return Invalid(
         "authority: node does not go with apiServer: the control plane "
         "allocates the claims of its pods, and what this node allocated would "
-        "not be written to the server");
+        "not be written to the server; an operator can hand over while it is "
+        "away: devmgrctl authority set node");
   }
   if (config.runtime_from_shims && !config.runtime_endpoint.empty()) {
     return Invalid(
@@ -511,7 +521,9 @@ absl::Status CheckConfig(const Config& config) {
        {CheckOneOf("actuate", config.actuate, {"source", "embedder"}),
         CheckOneOf("authority",
                    config.authority.empty() ? "node" : config.authority,
-                   {"node", "scheduler"}),
+                   {"node", "scheduler", "split"}),
+        CheckOneOf("metricsNames", config.metrics_names,
+                   {"current", "1.36", "both"}),
         CheckOneOf("profile", config.profile, {"default", "strict-kubelet"}),
         CheckOneOf("recovery", config.recovery, {"strict", "lenient"}),
         CheckOneOf("logLevel", config.log_level,
@@ -532,6 +544,7 @@ absl::Status CheckConfig(const Config& config) {
   if (absl::Status status = CheckDriverEndpoint(config); !status.ok()) {
     return status;
   }
+  if (absl::Status status = CheckSplit(config); !status.ok()) return status;
   if (config.metrics_address.empty()) return absl::OkStatus();
   const auto address = ParseListenAddress(config.metrics_address);
   if (address.ok()) return absl::OkStatus();
@@ -569,11 +582,13 @@ std::string PrintConfig(const Config& config) {
   text("nodeName", config.node_name);
   text("actuate", config.actuate);
   text("authority", config.authority);
+  PrintSplit(config, out);
   out << YAML::Key << "featureGates" << YAML::Value << config.feature_gates;
   text("profile", config.profile);
   text("recovery", config.recovery);
   text("logLevel", config.log_level);
   text("metricsAddress", config.metrics_address);
+  text("metricsNames", config.metrics_names);
   for (const auto& [key, member] : DurationKeys()) {
     text(key.c_str(), devmgr::FormatDuration(config.*member));
   }

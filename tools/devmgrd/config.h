@@ -84,8 +84,11 @@ struct Config {
   std::vector<std::string> control_users;
   std::string node_name;
   std::string actuate = "source";  ///< Or `embedder`.
-  /// `node` or `scheduler`; empty: `scheduler` with an API server, else `node`.
+  /// `node`, `scheduler` or `split`; empty: `scheduler` with an API server,
+  /// else `node`.
   std::string authority;
+  /// With `split`, by resource: how many devices are for pods of manifests.
+  std::map<std::string, std::int64_t> split_local;
   std::string profile = "default";  ///< Or `strict-kubelet`.
   std::string recovery = "strict";  ///< Or `lenient`.
   std::string log_level = "info";   ///< `debug`, `info`, `warning`, `error`.
@@ -110,6 +113,8 @@ struct Config {
   bool admission_audit = false;  ///< As audit_wakeups there. For tests.
   /// Where /metrics is served (ParseListenAddress); empty: nowhere.
   std::string metrics_address;
+  /// Which names metrics have that upstream renamed: `current`, `1.36`, `both`.
+  std::string metrics_names = "current";
   friend bool operator==(const Config&, const Config&) = default;
 };
 

@@ -11,6 +11,8 @@
 
 #include <vector>
 
+#include "devmgrd/control_metrics.h"
+
 namespace devmgrd {
 
 using Families = std::vector<prometheus::MetricFamily>;
@@ -18,6 +20,10 @@ using Families = std::vector<prometheus::MetricFamily>;
 Families FamiliesOf(const devmgr::NodeView& view);
 Families FamiliesOf(const devmgr::SimulationCounts& counts);
 Families FamiliesOf(const devmgr::PodResourcesCounters& counters);
+/// Of what a control plane counts: claims, and pods that wait.
+Families FamiliesOfControl(const devmgr::NodeView& view,
+                           const devmgr::ObjectSnapshot& objects,
+                           MetricNames names);
 /// Of sources that are servers.
 Families FamiliesOf(const std::vector<devmgr::SourceInfo>& infos);
 

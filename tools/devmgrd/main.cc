@@ -479,7 +479,8 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!wanted.ok()) return wanted.status();
   auto source = devmgr::CombineSources(objects->source(), **wanted);
   // Hears of things until the manager is gone.
-  const auto metrics = std::make_shared<devmgrd::Metrics>();
+  const auto metrics = std::make_shared<devmgrd::Metrics>(
+      devmgrd::MetricNamesOf(config.metrics_names));
   EventLogger events;
   HeapTrimmer trimmer;
   ClaimsForDrivers claims(objects->endpoint.get());

@@ -10,8 +10,15 @@ namespace {
 
 devmgr::HealthPolicy HealthPolicyOf(const std::string& policy) {
   if (policy == "fail") return devmgr::HealthPolicy::kFail;
+  if (policy == "replace") return devmgr::HealthPolicy::kReplace;
   return policy == "drain" ? devmgr::HealthPolicy::kDrain
                            : devmgr::HealthPolicy::kReport;
+}
+
+devmgr::Authority AuthorityOf(const std::string& authority) {
+  if (authority == "split") return devmgr::Authority::kSplit;
+  return authority == "scheduler" ? devmgr::Authority::kScheduler
+                                  : devmgr::Authority::kNode;
 }
 
 }  // namespace
@@ -26,9 +33,8 @@ devmgr::DeviceManagerOptions OptionsOf(const Config& config) {
   options.node_name = config.node_name;
   options.actuate = config.actuate == "source" ? devmgr::Actuate::kSource
                                                : devmgr::Actuate::kWanted;
-  options.policies.authority = config.authority == "scheduler"
-                                   ? devmgr::Authority::kScheduler
-                                   : devmgr::Authority::kNode;
+  options.policies.authority = AuthorityOf(config.authority);
+  options.policies.split_local = config.split_local;
   options.policies.profile = config.profile == "strict-kubelet"
                                  ? devmgr::Profile::kStrictKubelet
                                  : devmgr::Profile::kDefault;

@@ -45,8 +45,10 @@ double SecondsOf(std::chrono::nanoseconds duration) {
 
 }  // namespace
 
-Metrics::Metrics()
-    : registrations_(prometheus::BuildCounter()
+Metrics::Metrics(MetricNames names)
+    : metric_names_(names),
+      control_(registry_, names),
+      registrations_(prometheus::BuildCounter()
                          .Name("kubelet_device_plugin_registration_total")
                          .Help("Calls of Register on the registry socket")
                          .Register(registry_)),
@@ -206,6 +208,29 @@ void Metrics::OnJudgement(std::string_view event, std::string_view result) {
       .Increment();
 }
 
+void Metrics::OnSchedulingAttempt(std::string_view result,
+                                  std::chrono::nanoseconds took, int attempts,
+                                  std::chrono::nanoseconds waited) {
+  control_.OnAttempt(result, took, attempts, waited);
+}
+
+void Metrics::OnSchedulingStep(std::string_view plugin, std::string_view point,
+                               std::string_view status,
+                               std::chrono::nanoseconds took) {
+  control_.OnStep(plugin, point, status, took);
+}
+
+void Metrics::OnWoken(std::string_view event) { control_.OnWoken(event); }
+
+void Metrics::OnClaimCreated(bool extended_resources, bool admin_access,
+                             bool failed) {
+  control_.OnClaimCreated(extended_resources, admin_access, failed);
+}
+
+void Metrics::OnAllocatorSearch(std::string_view result, std::uint64_t steps) {
+  control_.OnSearch(result, steps);
+}
+
 void Metrics::OnMissedWakeup() { missed_wakeups_.Increment(); }
 
 void Metrics::OnPodAction(std::string_view action, const std::string& reason,
@@ -277,6 +302,8 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   const std::lock_guard lock(mutex_);
   if (manager_ == nullptr) return families;
   add(FamiliesOf(*manager_->View()));
+  add(FamiliesOfControl(*manager_->View(), *manager_->Objects(),
+                        metric_names_));
   add(FamiliesOf(manager_->Simulations()));
   if (pod_resources_) add(FamiliesOf(pod_resources_()));
   if (sources_) add(FamiliesOf(sources_()));

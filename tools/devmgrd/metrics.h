@@ -15,6 +15,7 @@
 #include <prometheus/registry.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "devmgrd/control_metrics.h"
 #include "devmgrd/listen_address.h"
 #include "devmgrd/name_limit.h"
 
@@ -35,7 +37,7 @@ class Metrics final : public devmgr::MetricsSink,
                       public devmgr::DeviceManagerObserver,
                       public prometheus::Collectable {
  public:
-  Metrics();
+  explicit Metrics(MetricNames names = {});
   ~Metrics() override;
 
   void OnRegistration(const devmgr::ResourceName& resource) override;
@@ -50,6 +52,16 @@ class Metrics final : public devmgr::MetricsSink,
   void OnUnprepareSkipped(const std::string& driver) override;
   void OnJudgement(std::string_view event, std::string_view result) override;
   void OnMissedWakeup() override;
+  void OnSchedulingAttempt(std::string_view result,
+                           std::chrono::nanoseconds took, int attempts,
+                           std::chrono::nanoseconds waited) override;
+  void OnSchedulingStep(std::string_view plugin, std::string_view point,
+                        std::string_view status,
+                        std::chrono::nanoseconds took) override;
+  void OnWoken(std::string_view event) override;
+  void OnClaimCreated(bool extended_resources, bool admin_access,
+                      bool failed) override;
+  void OnAllocatorSearch(std::string_view result, std::uint64_t steps) override;
   void OnPodAction(std::string_view action, const std::string& reason,
                    std::string_view outcome) override;
   void OnTaintEviction(std::chrono::nanoseconds late) override;
@@ -82,7 +94,9 @@ class Metrics final : public devmgr::MetricsSink,
   NameLimit names_;
   NameLimit drivers_;
 
+  const MetricNames metric_names_;
   prometheus::Registry registry_;
+  ControlMetrics control_;
   prometheus::Family<prometheus::Counter>& registrations_;
   prometheus::Family<prometheus::Histogram>& durations_;
   prometheus::Family<prometheus::Counter>& failures_;
