@@ -99,10 +99,22 @@ class Checker {
     }
   }
 
+  /// Its answer says so, as far as there is one.
+  static bool HasGivenBack(const PodRecord& pod, const DeviceHold& hold) {
+    if (pod.answer == nullptr) return true;
+    return std::any_of(
+        pod.answer->containers.begin(), pod.answer->containers.end(),
+        [&](const auto& container) {
+          return container.name == hold.container && container.devices_released;
+        });
+  }
+
   void CheckHoldPhase(const PodRecord& pod, const DeviceHold& hold) {
     // What an init container had given back, or another one because it does not
     // work, is chosen anew before it runs again, while the pod is what it was.
-    const bool again = IsLive(pod) || pod.phase == PodPhase::kReleasing;
+    const bool again = (hold.kind == device::ContainerKind::kInit ||
+                        HasGivenBack(pod, hold)) &&
+                       (IsLive(pod) || pod.phase == PodPhase::kReleasing);
     switch (hold.phase) {
       case device::ReservationPhase::kCommitted:
         return;

@@ -279,6 +279,22 @@ TEST_F(InvariantsTest, AReadyPodHasItsPluginsAnswers) {
               ElementsAre(HasSubstr("has not answered")));
 }
 
+TEST_F(InvariantsTest, AContainerMayHaveGivenDevicesBackWhereItsAnswerSaysSo) {
+  EditPod(kPodA, [](PodRecord& pod) {
+    pod.holds = {MakeHold({"0"}, device::ReservationPhase::kReleased)};
+  });
+  EXPECT_THAT(CheckInvariants(state_), ElementsAre(HasSubstr("given back")));
+  EditPod(kPodA, [](PodRecord& pod) {
+    auto answer = std::make_shared<PodDevices>(*pod.answer);
+    for (ContainerDevices& container : answer->containers) {
+      container.devices_released = true;
+      pod.holds[0].container = container.name;
+    }
+    pod.answer = std::move(answer);
+  });
+  EXPECT_THAT(CheckInvariants(state_), IsEmpty());
+}
+
 TEST_F(InvariantsTest, AWaitingPodHoldsNoDevices) {
   PodRecord pod = MakePod({"pod-c"}, "c", PodPhase::kWaiting);
   pod.claims.clear();
