@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words of the enumerations in devmgr/options.h, devmgr/status_types.h and
-// devmgr/host.h: one table each, for the rooms, the wire and the programs.
+// The words of the enumerations in devmgr/options.h, devmgr/status_types.h,
+// devmgr/device_changes.h and devmgr/host.h: one table each, for the rooms, the
+// wire and the programs.
+#include <devmgr/device_changes.h>
 #include <devmgr/host.h>
 #include <devmgr/options.h>
 #include <devmgr/status_types.h>
@@ -215,6 +217,19 @@ std::string_view DecisionKindName(DecisionKind kind) {
       {kAuthority, "Authority"},
       {kReplaced, "Replaced"},
       {kOther, "Other"},
+  });
+  return kNames.Of(kind);
+}
+
+std::string_view DeviceChangeKindName(DeviceChangeKind kind) {
+  using enum DeviceChangeKind;
+  static constexpr auto kNames = EnumTable<DeviceChangeKind>({
+      {kHeld, "Held"},
+      {kAllocated, "Allocated"},
+      {kReleased, "Released"},
+      {kHealthChanged, "HealthChanged"},
+      {kHandedOver, "HandedOver"},
+      {kHealthReset, "HealthReset"},
   });
   return kNames.Of(kind);
 }

@@ -36,12 +36,21 @@ class Rewind {
         at_(at),
         read_(read) {}
 
+  /// Ends where the history does, if that is before `at`.
+  Rewind& AsFarAsItGoes() {
+    as_far_as_it_goes_ = true;
+    return *this;
+  }
+
   absl::StatusOr<StateThen> Run() {
     while (then_.state.seq > 0) {
       DEVMGR_ASSIGN_OR_RETURN(const Batch* const batch, LastBatch());
       if (batch != nullptr) then_.time_ms = batch->time_ms;
       if (IsReached(batch)) return std::move(then_);
-      if (batch == nullptr || !CanRevert(*batch)) return TooFarBack();
+      if (batch == nullptr || !CanRevert(*batch)) {
+        if (as_far_as_it_goes_) return std::move(then_);
+        return TooFarBack();
+      }
       DEVMGR_RETURN_IF_ERROR(Revert(then_.state, *batch));
       then_.time_ms = 0;
     }
@@ -86,6 +95,7 @@ class Rewind {
   const std::uint64_t last_;
   const LedgerPoint& at_;
   const ReadHistory& read_;
+  bool as_far_as_it_goes_ = false;
   /// The part of the history that is being gone through.
   std::vector<Batch> part_;
 };
@@ -100,6 +110,14 @@ absl::StatusOr<StateThen> StateAt(State now, const LedgerPoint& at,
                            *seq, now.seq);
   }
   return Rewind(std::move(now), at, read).Run();
+}
+
+absl::StatusOr<State> EarliestState(State now, const ReadHistory& read) {
+  const LedgerPoint begin = std::uint64_t{0};
+  DEVMGR_ASSIGN_OR_RETURN(
+      StateThen then,
+      Rewind(std::move(now), begin, read).AsFarAsItGoes().Run());
+  return std::move(then.state);
 }
 
 }  // namespace devmgr::state

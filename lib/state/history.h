@@ -48,4 +48,8 @@ struct StateThen {
 absl::StatusOr<StateThen> StateAt(State now, const LedgerPoint& at,
                                   const ReadHistory& read);
 
+/// The earliest state that the history leads back to.
+///   DataLoss  the history does not lead to `now`
+absl::StatusOr<State> EarliestState(State now, const ReadHistory& read);
+
 }  // namespace devmgr::state
