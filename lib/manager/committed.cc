@@ -11,8 +11,6 @@
 namespace devmgr::manager {
 namespace {
 
-using ledger::Changes;
-
 bool IsReady(const std::shared_ptr<const state::PodRecord>& pod,
              const std::string& boot_id) {
   return pod != nullptr && pod->phase == state::PodPhase::kReady &&
@@ -39,25 +37,25 @@ std::string PreparedText(const state::PodRecord& pod) {
 void Manager::RegisterListeners() {
   const auto listen = [this](auto& room) {
     on_committed_.push_back(
-        [&room](const Changes& changes) { room.OnCommitted(changes); });
+        [&room](const ledger::Changes& changes) { room.OnCommitted(changes); });
   };
   // Pods that are gone are shown once more, as the rooms know them still.
   on_committed_.push_back(
-      [this](const Changes& changes) { KeepGone(changes); });
+      [this](const ledger::Changes& changes) { KeepGone(changes); });
   // Whether held devices work, and which are free: what pods are shown with
   // below, and what is decided with after that, follows from these.
   listen(*dra_health_);
   listen(*devices_);
   listen(*foreign_);
   on_committed_.push_back(
-      [this](const Changes& changes) { ShowPods(changes); });
+      [this](const ledger::Changes& changes) { ShowPods(changes); });
   listen(*use_);
   listen(*objects_);
   // Who owns a resource, before pods that wait for it have their turn.
   listen(*ownership_);
   listen(*authority_);
   listen(*device_admission_);
-  on_committed_.push_back([this](const Changes& changes) {
+  on_committed_.push_back([this](const ledger::Changes& changes) {
     if (!changes.resources.empty()) node_status_->OnResources();
   });
   // What is owed is known before drivers are asked for it.
@@ -66,32 +64,37 @@ void Manager::RegisterListeners() {
   listen(*lifecycle_);
   if (evictions_ != nullptr) listen(*evictions_);
   if (local_claims_ != nullptr) listen(*local_claims_);
-  on_committed_.push_back(
-      [this](const Changes& changes) { ReportDecision(changes.decision); });
+  on_committed_.push_back([this](const ledger::Changes& changes) {
+    ReportDecision(changes.decision);
+  });
   // Pods are woken last: then all rooms have what they are judged by.
   on_committed_.push_back(
-      [this](const Changes& changes) { WakePods(changes); });
+      [this](const ledger::Changes& changes) { WakePods(changes); });
 }
 
 void Manager::ApplyBatch(const state::Batch& batch) {
-  const Changes changes = ledger::ChangesOf(state_, batch);
+  const ledger::Changes changes = ledger::ChangesOf(state_, batch);
   dra_health_->OnCommitting(changes);
+  const state::State before = state_;
   if (absl::Status status = state::Apply(state_, batch); !status.ok()) {
     // Cannot happen: the ledger thread applied the same batch.
     if (host_.log) host_.log(LogLevel::kError, MessageOf(status));
     return;
   }
+  // Before what rooms make of it: a device that they find broken is in the
+  // hands of its new pod.
+  changes_->OnBatch(before, batch);
   for (const auto& on_committed : on_committed_) on_committed(changes);
   ExpectRuns();
 }
 
-void Manager::KeepGone(const Changes& changes) {
+void Manager::KeepGone(const ledger::Changes& changes) {
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) gone_.push_back(InfoOf(*before));
   }
 }
 
-void Manager::ShowPods(const Changes& changes) {
+void Manager::ShowPods(const ledger::Changes& changes) {
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr) continue;
     OnPodChanged(now->uid);
@@ -121,7 +124,7 @@ void Manager::ReportDecision(const state::Decision& decision) {
   }
 }
 
-void Manager::WakePods(const Changes& changes) {
+void Manager::WakePods(const ledger::Changes& changes) {
   std::vector<WaitingFor> freed;
   for (const auto& [before, now] : changes.pods) {
     if (now == nullptr || HasLeft(before, *now)) {

@@ -9,6 +9,7 @@
 
 #include "common/boot_id.h"
 #include "manager/manager.h"
+#include "view/health_views.h"
 
 namespace devmgr::manager {
 
@@ -56,6 +57,15 @@ void Manager::StartDraHealth() {
       [this](const std::string& driver, const device::PoolDevice& device,
              device::Health health) {
         withheld_->Note(driver, device, health);
+      },
+      [this](const std::string& driver,
+             const device::DriverHealth::Devices& devices) {
+        changes_->OnDriverHealth(
+            driver, devices, [&](const device::PoolDevice& device) {
+              return view::HealthOf(dra_health_->known(),
+                                    {driver, device.first, device.second},
+                                    dra_health_->SteadyMs());
+            });
       }});
   if (!IsOn(Feature::kResourceHealthStatus)) return;
   dra_health_->Restore();

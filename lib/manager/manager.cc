@@ -131,6 +131,11 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
     return LocalSetOf(resource);
   };
   parts.hardware = options_.hardware;
+  parts.on_delta = [this](const ResourceName& resource,
+                          const device::InventoryDelta& delta) {
+    changes_->OnPluginHealth(resource, delta,
+                             devices_->inventories().at(resource));
+  };
   parts.on_devices = [this](const ResourceName& resource) {
     device_admission_->OnResource(resource);
     health_->OnDevices(resource);
@@ -220,6 +225,7 @@ void Manager::StartDevices(const PluginsFactory& plugins) {
                                           [this](const ResourceName& resource) {
                                             return CandidatesFor(resource);
                                           }});
+  StartChanges();
   devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
   pod_status_ = std::make_unique<upkeep::PodStatusKeeper>(PartsOfPodStatus());
   foreign_ =

@@ -27,6 +27,7 @@
 #include "ledger/ledger.h"
 #include "ledger/pod_names.h"
 #include "ledger/resolve_table.h"
+#include "manager/change_stream.h"
 #include "plugin/plugins.h"
 #include "pods/actuator.h"
 #include "pods/authority_keeper.h"
@@ -152,6 +153,11 @@ class Manager final : public DeviceManager, private Maintenance {
       const SimulationRequest& request) const override;
   SimulationCounts Simulations() const override;
   std::vector<EventInfo> Events(std::uint64_t after) const override;
+  absl::StatusOr<DeviceChanges> Changes(
+      const ChangesFrom& from, std::chrono::milliseconds wait) const override {
+    DEVMGR_RETURN_IF_ERROR(WaitUntilLoaded());
+    return changes_->Read(from, wait);
+  }
   Maintenance& maintenance() override { return *this; }
   [[nodiscard]] std::unique_ptr<Observation> Observe(
       DeviceManagerObserver& observer) override;
@@ -238,6 +244,7 @@ class Manager final : public DeviceManager, private Maintenance {
   /// Pods of the ledger may run at any time.
   void ExpectRuns();
   claim::PlanOptions OptionsOfPlans();
+  void StartChanges();
   void StartDraHealth();
   /// Of a resource or driver: for how long what did not work has to work.
   device::Probation::Rules ProbationOf(const std::string& name) const;
@@ -335,6 +342,7 @@ class Manager final : public DeviceManager, private Maintenance {
   std::vector<PodInfo> gone_;  ///< By the batch that is being passed on.
   std::unique_ptr<ledger::Ledger> ledger_;
   std::unique_ptr<pods::ObjectBook> objects_;
+  std::unique_ptr<ChangeStream> changes_;
   claim::PlanOptions plan_options_;
   std::shared_ptr<const view::Terms> terms_;
   std::unique_ptr<pods::AuthorityKeeper> authority_;

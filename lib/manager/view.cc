@@ -108,6 +108,14 @@ absl::StatusOr<std::vector<DecisionInfo>> Manager::History(
   return decisions;
 }
 
+void Manager::StartChanges() {
+  changes_ = std::make_unique<ChangeStream>(ChangeStream::Parts{
+      *executor_, *ledger_, state_, [this] { return Now(); }, host_.now,
+      [this] {
+        observers_->Tell([](DeviceManagerObserver& o) { o.OnDeviceChanges(); });
+      }});
+}
+
 absl::StatusOr<LedgerView> Manager::StateAt(const LedgerPoint& at) const {
   DEVMGR_RETURN_IF_ERROR(WaitUntilLoaded());
   state::State now = OnLoop([&] { return state_; });

@@ -360,6 +360,7 @@ void DeviceBook::ReportProblems(const ResourceName& resource,
 void DeviceBook::OnDelta(const ResourceName& resource,
                          const device::InventoryDelta& delta) {
   if (delta.Empty()) return;
+  if (parts_.on_delta) parts_.on_delta(resource, delta);
   ArmProbation(resource);
   std::set<PodUid> pods =
       device::PodsConcerned(delta, reservations_.Held(resource));

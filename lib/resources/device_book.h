@@ -49,6 +49,10 @@ class DeviceBook final : public plugin::PluginListener {
     std::function<std::int64_t()> now_ms;
     /// How long the devices of a plugin that is gone count in the capacity.
     std::chrono::milliseconds grace_period{std::chrono::minutes(5)};
+    /// A list, or the end of a plugin, has changed its devices; may be null.
+    std::function<void(const ResourceName& resource,
+                       const device::InventoryDelta& delta)>
+        on_delta = {};
     /// Devices of a resource came, went, were freed or changed their health.
     std::function<void(const ResourceName& resource)> on_devices;
     /// Its plugin may serve otherwise than before.

@@ -169,6 +169,7 @@ void DraHealth::ArmExpiry(const std::string& driver) {
 
 void DraHealth::OnChanged(const std::string& driver,
                           const device::DriverHealth::Devices& devices) {
+  if (parts_.on_changed) parts_.on_changed(driver, devices);
   std::set<PodUid> pods;
   for (const device::PoolDevice& device : devices) {
     const state::DeviceKey key = KeyOf(driver, device);
@@ -232,9 +233,10 @@ void DraHealth::OnCommitted(const ledger::Changes& changes) {
 void DraHealth::JudgeRestored() {
   DEVMGR_ASSERT_ON(parts_.executor);
   for (const auto& [key, record] : parts_.state.healths) {
-    if (!parts_.on_device) break;
-    parts_.on_device(record->driver, {record->pool, record->device},
-                     Find(key).health);
+    const device::PoolDevice device(record->pool, record->device);
+    if (parts_.on_changed) parts_.on_changed(record->driver, {device});
+    if (!parts_.on_device) continue;
+    parts_.on_device(record->driver, device, Find(key).health);
   }
   for (const auto& [name, driver] : known_.drivers) parts_.on_devices(name);
 }

@@ -49,6 +49,11 @@ class DraHealth final : public dra::HealthListener {
     std::function<void(const std::string& driver, const device::PoolDevice&,
                        device::Health)>
         on_device = {};
+    /// The health of these devices, held or not, or what is said of it, may be
+    /// another; may be null.
+    std::function<void(const std::string& driver,
+                       const device::DriverHealth::Devices&)>
+        on_changed = {};
   };
   explicit DraHealth(Parts parts) : parts_(std::move(parts)) {}
   ~DraHealth() override;

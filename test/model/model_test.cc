@@ -126,6 +126,7 @@ TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
     all.reopened += simulation.counts().reopened;
     all.debts += simulation.counts().debts;
     all.given_up += simulation.counts().given_up;
+    all.allocations += simulation.counts().allocations;
     if (!failure.has_value()) return;
     const Operations shrunk = ShrinkFailure(operations, *failure);
     std::string story;
@@ -146,6 +147,7 @@ TEST(ModelTest, RandomLivesOfANodeKeepToTheReference) {
   EXPECT_GT(all.driver_calls, lives * kLength / 20);
   EXPECT_GT(all.debts, lives);
   EXPECT_GT(all.given_up, lives);
+  EXPECT_GT(all.allocations, lives);
   EXPECT_EQ(all.reopened, lives * 2);
 }
 

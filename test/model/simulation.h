@@ -20,6 +20,7 @@
 #include "model/objects.h"
 #include "model/operation.h"
 #include "model/reference.h"
+#include "support/held_by_stream.h"
 
 namespace devmgr::model {
 
@@ -49,8 +50,9 @@ class Simulation {
     std::uint64_t pods_ready = 0;
     std::uint64_t managers = 0;
     std::uint64_t reopened = 0;
-    std::uint64_t debts = 0;     ///< That were written anew.
-    std::uint64_t given_up = 0;  ///< By time or by force.
+    std::uint64_t debts = 0;        ///< That were written anew.
+    std::uint64_t given_up = 0;     ///< By time or by force.
+    std::uint64_t allocations = 0;  ///< In the stream of changes.
   };
 
   explicit Simulation(Options options);
@@ -122,6 +124,9 @@ class Simulation {
   void CheckAlways();
   void CatchUp(const NodeInfo& node);
   void CheckViews();
+  /// A reader of changes, which goes on where it was over all restarts, knows
+  /// what pods hold.
+  void CheckChanges();
   void CheckAnswers();
   void CheckIdentities();
   std::map<state::IdentityKey, std::string> MadeUpUids() const;
@@ -151,6 +156,8 @@ class Simulation {
   state::State seen_;
   std::deque<state::Batch> unseen_;
   AnswerHistory history_;
+  HeldByStream held_;
+  ChangesFrom changes_from_ = FromSnapshot();
   std::deque<PodUid> gone_;  ///< Pods that were forgotten lately.
   /// UIDs made up for objects, as of the last rest, as long as these are there.
   std::map<state::IdentityKey, std::string> identities_;

@@ -10,6 +10,7 @@
 #include "common/status.h"
 #include "model/simulation.h"
 #include "state/views.h"
+#include "view/device_changes.h"
 
 namespace devmgr::model {
 namespace {
@@ -74,6 +75,7 @@ void Simulation::CheckAlways() {
   const NodeInfo node = life_.manager->View()->Node();
   CatchUp(node);
   CheckViews();
+  CheckChanges();
   CheckAnswers();
   CheckIdentities();
 }
@@ -123,6 +125,29 @@ void Simulation::CheckViews() {
   Complain("memory is the projection of the ledger",
            fmt::format("{} records instead of {}, or others", shown.size(),
                        expected.size()));
+}
+
+void Simulation::CheckChanges() {
+  for (bool more = true; more;) {
+    const auto some =
+        life_.manager->Changes(changes_from_, std::chrono::milliseconds(0));
+    // The disk cannot be read now.
+    if (absl::IsUnavailable(some.status())) return;
+    if (!some.ok()) {
+      return Complain("changes go on after a token", MessageOf(some.status()));
+    }
+    held_.Take(some->changes);
+    changes_from_ = some->next;
+    more = some->more;
+  }
+  Complain("what is allocated is released once", held_.complaint());
+  counts_.allocations = held_.allocations();
+  HeldByStream snapshot;
+  snapshot.Take(view::HoldingsOf(seen_, {}));
+  if (snapshot.held() == held_.held()) return;
+  Complain("what is allocated is released, or still held",
+           fmt::format("{} devices by the changes, {} by the ledger",
+                       held_.held().size(), snapshot.held().size()));
 }
 
 void Simulation::CheckAnswers() {

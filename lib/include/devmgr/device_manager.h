@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
+#include <devmgr/device_changes.h>
 #include <devmgr/export.h>
 #include <devmgr/host.h>
 #include <devmgr/maintenance.h>
@@ -14,6 +15,7 @@
 #include <devmgr/simulation.h>
 #include <devmgr/status_types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -48,6 +50,8 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   /// twice in 10 s, with `count`, and `fresh` for those that are new. What was
   /// dropped for newer ones meanwhile is not delivered.
   virtual void OnEvent(const EventInfo&) {}
+  /// DeviceManager::Changes has more.
+  virtual void OnDeviceChanges() {}
 };
 
 using OperationId = std::uint64_t;
@@ -242,6 +246,25 @@ class DEVMGR_EXPORT DeviceManager {
   /// is, those that are gone a tenth. So no input pushes out what there is to
   /// know of others.
   virtual std::vector<EventInfo> Events(std::uint64_t after) const = 0;
+
+  /// What happens to devices, in order: allocations, releases, changes of
+  /// health, hand-overs; at most kMostDeviceChanges at a time. Go on with
+  /// DeviceChanges::next, also after a restart.
+  /// Where the newest changes are kept in memory, this only copies. Else it
+  /// reads the ledger's history, on the calling thread, and waits for the
+  /// manager's thread once; changes of health follow kHealthReset then. A
+  /// reader that does not come back costs nothing: what it has not read is
+  /// dropped in time, and it is refused when the history has dropped it, too.
+  /// Waits up to `wait` for a change if there is none; not on the manager's own
+  /// thread.
+  ///   OutOfRange     too old, or not of this ledger: the changes after that
+  ///                  token are not known; begin with FromSnapshot
+  ///   Unavailable    the ledger takes no decisions now
+  ///   Unimplemented  this manager does not have them
+  static constexpr std::size_t kMostDeviceChanges = 1'000;
+  virtual absl::StatusOr<DeviceChanges> Changes(
+      const ChangesFrom& from,
+      std::chrono::milliseconds wait = std::chrono::milliseconds(0)) const;
 
   /// What an operator looks at and decides. As long as the manager.
   virtual Maintenance& maintenance() = 0;
