@@ -23,6 +23,7 @@ bool IsOwner(const rpc::Caller& caller) {
 bool IsForControlUsers(std::string_view method, const std::string& request) {
   static constexpr std::string_view kNames[] = {"BeforeContainerStart",
                                                 "Alignment",
+                                                "Changes",
                                                 "Claims",
                                                 "Debts",
                                                 "DeviceClasses",

@@ -8,6 +8,7 @@
 
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
+#include <devmgr/device_changes.h>
 #include <devmgr/fsck.h>
 #include <devmgr/inspection/v1/inspection.pb.h>
 #include <devmgr/runtime_report.h>
@@ -45,6 +46,10 @@ pb::NumaInfo ToProto(const NumaInfo& info);
 pb::PodAlignment ToProto(const PodAlignmentInfo& info);
 pb::EventInfo ToProto(const EventInfo& info);
 pb::DecisionInfo ToProto(const DecisionInfo& info);
+pb::ChangeToken ToProto(const ChangeToken& token);
+pb::DeviceChange ToProto(const DeviceChange& change);
+pb::ChangesResponse ToProto(const DeviceChanges& changes);
+pb::ChangesRequest ToProto(const ChangesFrom& from);
 pb::LedgerView ToProto(const LedgerView& view);
 pb::StateAtRequest ToProto(const LedgerPoint& at);
 pb::ContainerDevices ToProto(const ContainerDevices& devices);
@@ -72,6 +77,10 @@ NumaInfo FromProto(const pb::NumaInfo& info);
 PodAlignmentInfo FromProto(const pb::PodAlignment& info);
 EventInfo FromProto(const pb::EventInfo& info);
 DecisionInfo FromProto(const pb::DecisionInfo& info);
+ChangeToken FromProto(const pb::ChangeToken& token);
+DeviceChange FromProto(const pb::DeviceChange& change);
+DeviceChanges FromProto(const pb::ChangesResponse& response);
+ChangesFrom FromProto(const pb::ChangesRequest& request);
 /// InvalidArgument as for PodInfo.
 absl::StatusOr<LedgerView> FromProto(const pb::LedgerView& view);
 LedgerPoint FromProto(const pb::StateAtRequest& at);

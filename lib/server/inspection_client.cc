@@ -188,6 +188,23 @@ class ConnectedInspector : public Inspector {
     }
   }
 
+  absl::StatusOr<DeviceChanges> Changes(
+      const ChangesFrom& from, std::chrono::milliseconds wait) override {
+    pb::ChangesRequest request = ToProto(from);
+    for (;;) {
+      const auto slice = std::clamp(wait, std::chrono::milliseconds(0), kPoll);
+      request.set_wait_ms(slice.count());
+      DEVMGR_ASSIGN_OR_RETURN(
+          const auto response,
+          Call<pb::ChangesResponse>("Changes", request, slice));
+      wait -= slice;
+      if (response.changes_size() > 0 || wait.count() <= 0) {
+        return FromProto(response);
+      }
+      *request.mutable_after() = response.next();
+    }
+  }
+
   absl::StatusOr<PodInfo> FindPod(const ObjectName& name) override {
     pb::FindPodRequest request;
     *request.mutable_name() = ToProto(name);

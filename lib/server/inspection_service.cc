@@ -86,6 +86,7 @@ InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
       sources_(std::move(sources)),
       runtime_(runtime),
       endpoint_(endpoint),
+      change_polls_(manager, executor),
       simulations_(manager) {
   if (runtime_ == nullptr) return;
   runtime_->SubscribeLooks([this] { PostChange(News::kLook); });
@@ -364,6 +365,10 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
   methods[Path("Events")] = Handler<pb::EventsRequest>(
       [](Self& self, const pb::EventsRequest& request, rpc::Respond respond) {
         self.Events(request, std::move(respond));
+      });
+  methods[Path("Changes")] = Handler<pb::ChangesRequest>(
+      [](Self& self, const pb::ChangesRequest& request, rpc::Respond respond) {
+        self.change_polls_.Poll(request, kMaxWait, std::move(respond));
       });
   methods[Path("WaitForChange")] = Handler<pb::WaitForChangeRequest>(
       [](Self& self, const pb::WaitForChangeRequest& request,

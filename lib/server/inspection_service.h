@@ -18,6 +18,7 @@
 #include "common/executor.h"
 #include "rpc/server.h"
 #include "server/call_limit.h"
+#include "server/change_polls.h"
 #include "server/convert.h"
 #include "server/simulations.h"
 
@@ -61,6 +62,7 @@ class InspectionService : public DeviceManagerObserver {
   void OnPod(const PodInfo&, bool) override { PostChange(News::kChange); }
   void OnObjects() override { PostChange(News::kChange); }
   void OnEvent(const EventInfo&) override { PostChange(News::kEvent); }
+  void OnDeviceChanges() override { change_polls_.Note(); }
 
  private:
   /// An event is a change as well.
@@ -120,6 +122,7 @@ class InspectionService : public DeviceManagerObserver {
   std::uint64_t version_ = 1;
   std::uint64_t last_waiter_ = 0;
   std::map<std::uint64_t, Waiter> waiters_;
+  ChangePolls change_polls_;
   Simulations simulations_;
 };
 

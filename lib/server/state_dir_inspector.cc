@@ -3,6 +3,7 @@
 #include <devmgr/version.h>
 
 #include <utility>
+#include <variant>
 
 #include "checkpoint/convert.h"
 #include "checkpoint/ledger_store.h"
@@ -10,6 +11,8 @@
 #include "server/stopped_store_fsck.h"
 #include "state/history.h"
 #include "state/views.h"
+#include "view/change_replay.h"
+#include "view/device_changes.h"
 #include "view/node_view.h"
 
 namespace devmgr {
@@ -108,6 +111,31 @@ class StateDirInspector : public Inspector {
   absl::StatusOr<std::vector<EventInfo>> Events(
       std::uint64_t, std::chrono::milliseconds) override {
     return NeedsDaemon("reading events");
+  }
+
+  absl::StatusOr<DeviceChanges> Changes(const ChangesFrom& from,
+                                        std::chrono::milliseconds) override {
+    const state::State& now = contents_.state;
+    const auto read = [&](std::uint64_t after, std::size_t most) {
+      return state::BatchesAfter(contents_.history, after, most);
+    };
+    ChangeToken token{now.seq};
+    if (std::holds_alternative<FromSnapshot>(from)) {
+      return DeviceChanges{view::HoldingsOf(now, {}), token, false};
+    }
+    state::State then;
+    if (const auto* given = std::get_if<ChangeToken>(&from)) {
+      token = *given;
+      DEVMGR_ASSIGN_OR_RETURN(then, view::StateOf(now, token, read));
+    } else {
+      DEVMGR_ASSIGN_OR_RETURN(then, state::EarliestState(now, read));
+      token = ChangeToken{then.seq};
+    }
+    DEVMGR_ASSIGN_OR_RETURN(
+        view::Replay replay,
+        view::ReplayChanges(std::move(then), token, now.seq,
+                            DeviceManager::kMostDeviceChanges, read));
+    return std::move(replay.found);
   }
 
   absl::StatusOr<PodInfo> FindPod(const ObjectName& name) override {

@@ -51,6 +51,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
         std::make_shared<PodResourcesList>();
     std::vector<ResourceDevices> allocatable;
     std::vector<EventInfo> events;
+    std::function<absl::StatusOr<DeviceChanges>(const ChangesFrom&)> changes;
     absl::StatusOr<std::vector<DecisionInfo>> history =
         std::vector<DecisionInfo>();
     std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at =
@@ -99,6 +100,10 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
       world.events.push_back(event);
     });
     Tell([&](DeviceManagerObserver& to) { to.OnEvent(event); });
+  }
+
+  void TellDeviceChanges() {
+    Tell([](DeviceManagerObserver& to) { to.OnDeviceChanges(); });
   }
 
   std::size_t observers() const {
@@ -205,6 +210,10 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
       return event.sequence <= after;
     });
     return events;
+  }
+  absl::StatusOr<DeviceChanges> Changes(
+      const ChangesFrom& from, std::chrono::milliseconds) const override {
+    return Get(&World::changes)(from);
   }
   Maintenance& maintenance() override { return *this; }
   std::unique_ptr<Observation> Observe(

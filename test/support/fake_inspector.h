@@ -34,6 +34,7 @@ struct FakeNode {
   std::vector<DecisionInfo> history;
   std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at;
   std::vector<EventInfo> events;
+  std::function<absl::StatusOr<DeviceChanges>(const ChangesFrom&)> changes;
   absl::StatusOr<PodDevices> answer = absl::NotFoundError("no answer set");
   std::uint64_t version = 1;
 
@@ -125,6 +126,18 @@ class FakeInspector : public Inspector {
     }
     if (!node_.health.ok()) return node_.health;
     return events;
+  }
+  absl::StatusOr<DeviceChanges> Changes(
+      const ChangesFrom& from, std::chrono::milliseconds wait) override {
+    if (!node_.health.ok()) return node_.health;
+    auto changes = node_.changes(from);
+    if (!changes.ok() || !changes->changes.empty() || wait.count() <= 0 ||
+        !node_.on_wait) {
+      return changes;
+    }
+    node_.on_wait(wait);
+    if (!node_.health.ok()) return node_.health;
+    return node_.changes(changes->next);
   }
   absl::StatusOr<PodInfo> FindPod(const ObjectName& name) override {
     if (!node_.health.ok()) return node_.health;

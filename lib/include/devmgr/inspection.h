@@ -8,6 +8,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
 #include <devmgr/control.h>
+#include <devmgr/device_changes.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
@@ -130,6 +131,11 @@ class DEVMGR_EXPORT Inspector {
   /// for one; empty when none came.
   virtual absl::StatusOr<std::vector<EventInfo>> Events(
       std::uint64_t after, std::chrono::milliseconds wait) = 0;
+
+  /// See DeviceManager::Changes. Of a state directory: what the history has,
+  /// and no health but what the ledger keeps of it; never waits.
+  virtual absl::StatusOr<DeviceChanges> Changes(
+      const ChangesFrom& from, std::chrono::milliseconds wait) = 0;
 
   /// The newest pod of that name; NotFound when neither source nor ledger
   /// knows one.
