@@ -13,6 +13,7 @@ namespace devmgr::ctl {
 absl::Status Status(const Session& session);
 absl::Status ShowVersion(const Session& session);
 absl::Status Get(const Session& session);
+absl::Status GetChanges(const Session& session);
 absl::Status Describe(const Session& session);
 absl::Status Resolve(const Session& session);
 absl::Status Explain(const Session& session);

@@ -9,6 +9,7 @@
 
 #include "commands.h"
 #include "objects.h"
+#include "reconnect.h"
 #include "text.h"
 
 namespace devmgr::ctl {
@@ -17,8 +18,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPoll{30'000};
-/// Between two attempts to find the daemon again.
-constexpr milliseconds kReconnectPause{500};
 
 std::string EventObject(const EventInfo& event) {
   return event.object_kind + "/" + event.object.ToString();
@@ -115,29 +114,6 @@ class EventPrinter {
   const Session& session_;
   Table table_;
 };
-
-/// A daemon that stopped or is silent may come back.
-bool IsLost(const absl::Status& status) {
-  return status.code() == absl::StatusCode::kUnavailable ||
-         status.code() == absl::StatusCode::kDeadlineExceeded;
-}
-
-/// Connects, as often as it takes, to a daemon that tells when it started.
-absl::StatusOr<std::unique_ptr<Inspector>> Reconnect(const Session& session,
-                                                     WallTime* started) {
-  for (;;) {
-    session.environment().pause(kReconnectPause);
-    auto inspector = session.Open();
-    absl::Status status = inspector.status();
-    if (status.ok()) {
-      const auto node = (*inspector)->Node();
-      if (node.ok()) *started = node->started;
-      status = node.status();
-    }
-    if (status.ok()) return inspector;
-    if (!IsLost(status)) return status;
-  }
-}
 
 /// Goes on until the program is ended. Survives a restart of the daemon, whose
 /// events are counted from the start again.

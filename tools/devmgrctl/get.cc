@@ -2,6 +2,7 @@
 //
 // get plugins|resources|claims|debts|pods|devices|classes|holders|sources|
 // slices|numa [NAME].
+// slices|changes [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -436,6 +437,7 @@ void PrintList(const Session& session, const std::vector<DeviceInfo>& devices) {
 }
 
 absl::Status Get(const Session& session) {
+  if (session.options().kind == Kind::kChange) return GetChanges(session);
   auto opened = session.Open();
   if (!opened.ok()) return opened.status();
   Inspector& inspector = **opened;
@@ -472,6 +474,8 @@ absl::Status Get(const Session& session) {
       return GetSlices(session, inspector);
     case Kind::kNuma:
       return GetNuma(session, inspector);
+    case Kind::kChange:
+      break;
   }
   return absl::OkStatus();
 }

@@ -405,6 +405,40 @@ Json ItemOf(const DecisionInfo& decision) {
   return item;
 }
 
+Json ItemOf(const DeviceChange& change) {
+  Json item;
+  const auto put = [&](const char* name, const std::string& value) {
+    if (!value.empty()) item[name] = value;
+  };
+  const auto put_object = [&](const char* name, const ObjectName& object,
+                              const std::string& uid) {
+    if (object.name.empty() && uid.empty()) return;
+    item[name] =
+        Json{{"namespace", object.ns}, {"name", object.name}, {"uid", uid}};
+  };
+  item["token"] = change.token.ToString();
+  item["sequence"] = change.token.sequence;
+  PutTime(item, "time", change.time);
+  item["change"] = change.kind.name();
+  put_object("pod", change.pod, change.pod_uid.value);
+  put("container", change.container);
+  put("resource", change.resource);
+  put_object("claim", change.claim, change.claim_uid.value);
+  put("driver", change.driver);
+  put("pool", change.pool);
+  if (!change.devices.empty()) item["devices"] = Array(change.devices);
+  put("shareID", change.share_id);
+  if (!change.cdi_devices.empty()) {
+    item["cdiDevices"] = Array(change.cdi_devices);
+  }
+  put("health", WordOf(change.health));
+  put("owner", WordOf(change.owner));
+  put("formerOwner", WordOf(change.former_owner));
+  put("reason", change.reason);
+  put("message", change.message);
+  return item;
+}
+
 Json MomentItemOf(const LedgerView& view) {
   Json item;
   item["sequence"] = view.sequence;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <devmgr/container_devices.h>
+#include <devmgr/device_changes.h>
 #include <devmgr/fsck.h>
 #include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
@@ -56,6 +57,7 @@ Json ItemOf(const SourceInfo& info);
 Json ItemOf(const RuntimeSourceInfo& runtime);
 Json ItemOf(const EventInfo& event);
 Json ItemOf(const DecisionInfo& decision);
+Json ItemOf(const DeviceChange& change);
 Json ItemOf(const NodeInfo& node);
 Json ItemOf(const LedgerView& view);
 Json ItemOf(const LedgerChange& change);

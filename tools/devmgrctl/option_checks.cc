@@ -44,6 +44,7 @@ const Names<Kind>& KindNames() {
       {"sources", Kind::kSource}, {"source", Kind::kSource},
       {"slices", Kind::kSlice},   {"slice", Kind::kSlice},
       {"numa", Kind::kNuma}};
+      {"changes", Kind::kChange}, {"change", Kind::kChange}};
   return names;
 }
 
@@ -121,6 +122,7 @@ bool TakesKind(Verb verb, Kind kind) {
       return kind != Kind::kClass && kind != Kind::kDebt &&
              kind != Kind::kHolder && kind != Kind::kSource &&
              kind != Kind::kNuma;
+             kind != Kind::kChange;
     case Verb::kRelease:
       return kind == Kind::kPod || kind == Kind::kClaim;
     case Verb::kHandOver:
@@ -179,6 +181,32 @@ absl::Status CheckKind(const Raw& raw, Options* options) {
                                    raw.kind, kinds));
   }
   return status;
+}
+
+/// What is for changes, and for them only.
+absl::Status CheckChanges(const Raw& raw, Options* options) {
+  const bool changes =
+      options->verb == Verb::kGet && options->kind == Kind::kChange;
+  const bool follows = raw.follow && options->verb == Verb::kGet;
+  if (!changes && (follows || !raw.after.empty())) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     "--follow and --after are for changes: devmgrctl get "
+                     "changes -f");
+  }
+  if (changes && !raw.name.empty()) {
+    return MakeError(absl::StatusCode::kInvalidArgument,
+                     fmt::format("'{}': changes have no names; those after one "
+                                 "are shown with --after TOKEN",
+                                 raw.name));
+  }
+  if (raw.after.empty()) return absl::OkStatus();
+  const auto token = ChangeToken::Parse(raw.after);
+  if (!token.ok()) {
+    return MakeError(token.status().code(),
+                     fmt::format("--after: {}", MessageOf(token.status())));
+  }
+  options->after = *token;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -413,6 +441,7 @@ absl::Status CheckOptions(Raw raw, const Environment& environment,
   }
   if (status.ok()) status = CheckPoints(raw, environment.now(), options);
   if (status.ok()) status = CheckKind(raw, options);
+  if (status.ok()) status = CheckChanges(raw, options);
   if (status.ok()) status = CheckName(raw, options);
   if (status.ok() && options->verb == Verb::kWait) {
     status = Choose(ConditionNames(), "--for", raw.condition,

@@ -132,6 +132,12 @@ void AddVerbs(CLI::App& app, Raw& raw, VerbMap& verbs) {
       get, "NAME", raw.name,
       "Show only this one: [NAMESPACE/]NAME, also as KIND/NAME. Of devices: an "
       "ID, or a resource or driver, whose devices are shown");
+  get->add_flag("-f,--follow", raw.follow,
+                "With changes: print what pods hold now, or what comes after "
+                "--after, and keep printing new changes");
+  get->add_option("--after", raw.after,
+                  "With changes: show only those after this one: TOKEN, as "
+                  "JSON and wide tables have it, or the number of a decision");
   CLI::App* describe = AddVerb(app, verbs, Verb::kDescribe, "describe",
                                "Show one object in detail");
   positional(describe, "KIND", raw.kind, kDescribedKinds);

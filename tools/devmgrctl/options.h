@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <devmgr/device_changes.h>
 #include <devmgr/status_types.h>
 #include <devmgr/types.h>
 
@@ -63,6 +64,7 @@ enum class Kind {
   kSource,
   kSlice,
   kNuma
+  kChange
 };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };
 
@@ -96,6 +98,7 @@ struct Options {
   bool show_env = false;  ///< resolve, describe: do not mask values.
   PodCondition condition = PodCondition::kReady;
   bool follow = false;
+  std::optional<ChangeToken> after;  ///< get changes
   LedgerPoint since;  ///< Nothing: all there is. Of events never a number.
   /// history: of whom; nothing: of all.
   std::optional<Subject> subject;

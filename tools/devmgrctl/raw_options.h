@@ -22,6 +22,7 @@ inline constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 inline constexpr char kListedKinds[] =
     "plugins, resources, claims, debts, pods, devices, classes, holders, "
     "sources, slices, numa";
+    "sources, slices, changes";
 inline constexpr char kDescribedKinds[] =
     "pod, claim, plugin, resource, device, slice";
 inline constexpr char kTimeForm[] =
@@ -43,6 +44,7 @@ struct Raw {
   bool show_env = false;
   std::string condition;
   bool follow = false;
+  std::string after;
   std::string since;
   std::string at;
   std::string from;
