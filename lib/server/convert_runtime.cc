@@ -180,6 +180,7 @@ ForeignHolder HolderIn(const pb::ForeignHolder& message) {
 pb::RuntimeReport ToProto(const RuntimeReport& report) {
   pb::RuntimeReport message;
   message.set_session(ValidUtf8(report.session));
+  message.set_name(ValidUtf8(report.name));
   message.set_listen(ValidUtf8(report.listen));
   message.set_endpoint(ValidUtf8(report.endpoint));
   message.set_runtime(ValidUtf8(report.runtime));
@@ -202,6 +203,7 @@ pb::RuntimeReport ToProto(const RuntimeReport& report) {
 RuntimeReport FromProto(const pb::RuntimeReport& message) {
   RuntimeReport report;
   report.session = message.session();
+  report.name = message.name();
   report.listen = message.listen();
   report.endpoint = message.endpoint();
   report.runtime = message.runtime();

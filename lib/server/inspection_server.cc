@@ -12,6 +12,7 @@
 #include "server/access.h"
 #include "server/control_service.h"
 #include "server/inspection_service.h"
+#include "server/look_watch.h"
 
 namespace devmgr {
 namespace {
@@ -30,6 +31,7 @@ class InspectionServerImpl : public InspectionServer {
         executor_(ThreadExecutor::Start("devmgr-inspect")),
         service_(manager, *executor_, std::move(sources), reported,
                  control.driver_endpoint),
+        looks_(reported, *executor_, access_),
         log_(*executor_, std::move(log)) {
     if (control.wanted == nullptr) return;
     control_ = std::make_unique<server::ControlService>(
@@ -52,6 +54,7 @@ class InspectionServerImpl : public InspectionServer {
       options.caller_methods.merge(control_->Methods());
       options.streams = control_->Streams();
     }
+    options.streams.merge(looks_.Streams());
     auto server = rpc::Server::Start(*runtime_, std::move(options));
     if (absl::IsUnimplemented(server.status())) {
       return WithContext(server.status(), "controlUsers");
@@ -84,6 +87,7 @@ class InspectionServerImpl : public InspectionServer {
   const server::Access access_;
   const std::unique_ptr<ThreadExecutor> executor_;
   server::InspectionService service_;
+  server::LookWatch looks_;
   std::unique_ptr<Observation> observation_;
   peer::LogFold log_;
   std::atomic<bool> telling_ = false;

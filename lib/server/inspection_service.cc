@@ -95,6 +95,7 @@ InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
 InspectionService::~InspectionService() {
   if (runtime_ != nullptr) runtime_->SubscribeLooks({});
 }
+      simulations_(manager) {}
 
 /// Decodes, counts the call and runs `run(request, respond)` on the executor.
 template <typename Request, typename Run>
@@ -351,11 +352,6 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         DEVMGR_RETURN_IF_ERROR(self.ReportRuntime(request));
         return pb::ReportRuntimeResponse();
       });
-  methods[Path("WaitForRuntimeLook")] = Handler<pb::RuntimeLookRequest>(
-      [](Self& self, const pb::RuntimeLookRequest& request,
-         rpc::Respond respond) {
-        self.WaitForRuntimeLook(request, std::move(respond));
-      });
   methods[Path("BeforeContainerStart")] =
       Handler<pb::BeforeContainerStartRequest>(
           [](Self& self, const pb::BeforeContainerStartRequest& request,
@@ -547,21 +543,6 @@ absl::Status InspectionService::ReportRuntime(
   return absl::OkStatus();
 }
 
-void InspectionService::WaitForRuntimeLook(
-    const pb::RuntimeLookRequest& request, rpc::Respond respond) {
-  if (runtime_ == nullptr) {
-    return respond(FailedPreconditionError(
-        "this manager does not go by what CRI shims report of their runtimes"));
-  }
-  Waiter waiter;
-  waiter.waits_for = News::kLook;
-  waiter.respond = std::move(respond);
-  if (request.wait_ms() <= 0 || request.look() != runtime_->WantedLook()) {
-    return Answer(waiter);
-  }
-  AddWaiter(std::move(waiter), request.wait_ms());
-}
-
 void InspectionService::AddWaiter(Waiter waiter, std::int64_t wait_ms) {
   const std::uint64_t id = ++last_waiter_;
   const auto wait = std::min<std::chrono::milliseconds>(
@@ -582,11 +563,6 @@ void InspectionService::Answer(const Waiter& waiter) {
     PutAll(manager_.Events(waiter.after), response.mutable_events());
     return waiter.respond(rpc::Encode(response));
   }
-  if (waiter.waits_for == News::kLook) {
-    pb::RuntimeLookResponse response;
-    response.set_look(runtime_->WantedLook());
-    return waiter.respond(rpc::Encode(response));
-  }
   pb::WaitForChangeResponse response;
   response.set_version(version_);
   waiter.respond(rpc::Encode(response));
@@ -597,11 +573,10 @@ void InspectionService::PostChange(News news) {
 }
 
 void InspectionService::OnChange(News news) {
-  if (news != News::kLook) ++version_;
+  ++version_;
   for (auto it = waiters_.begin(); it != waiters_.end();) {
     const News waits_for = it->second.waits_for;
-    if (waits_for != news &&
-        (waits_for != News::kChange || news == News::kLook)) {
+    if (waits_for != news && waits_for != News::kChange) {
       ++it;
       continue;
     }

@@ -51,7 +51,7 @@ class InspectionService : public DeviceManagerObserver {
                     SourcesFunction sources = nullptr,
                     ReportedRuntimeSource* runtime = nullptr,
                     const DriverEndpoint* endpoint = nullptr);
-  ~InspectionService() override;
+  ~InspectionService() override = default;
   InspectionService(const InspectionService&) = delete;
   InspectionService& operator=(const InspectionService&) = delete;
 
@@ -66,7 +66,7 @@ class InspectionService : public DeviceManagerObserver {
 
  private:
   /// An event is a change as well.
-  enum class News { kChange, kEvent, kLook };
+  enum class News { kChange, kEvent };
   /// A long poll that waits for one of them.
   struct Waiter {
     News waits_for = News::kChange;
@@ -104,8 +104,6 @@ class InspectionService : public DeviceManagerObserver {
   void WaitForChange(const pb::WaitForChangeRequest& request,
                      rpc::Respond respond);
   absl::Status ReportRuntime(const pb::RuntimeReport& request);
-  void WaitForRuntimeLook(const pb::RuntimeLookRequest& request,
-                          rpc::Respond respond);
   void AddWaiter(Waiter waiter, std::int64_t wait_ms);
   void Answer(const Waiter& waiter);
   void PostChange(News news);

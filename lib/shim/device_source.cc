@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shim/device_source.h"
 
+#include <fmt/core.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <utility>
 #include <vector>
@@ -93,7 +96,8 @@ class ManagerSource : public DeviceSource {
     done(manager_.ReportRuntime(report));
   }
 
-  void WaitForLook(std::uint64_t /*look*/, LookDone done) override {
+  void WaitForLook(const ShimIdentity& /*shim*/, std::uint64_t /*look*/,
+                   LookDone done) override {
     done(FailedPreconditionError(
         "a manager in this process goes by its own source"));
   }
@@ -160,8 +164,11 @@ class DaemonSource : public DeviceSource {
          });
   }
 
-  void WaitForLook(std::uint64_t look, LookDone done) override {
+  void WaitForLook(const ShimIdentity& shim, std::uint64_t look,
+                   LookDone done) override {
     pb::RuntimeLookRequest request;
+    request.set_name(shim.name);
+    request.set_session(shim.session);
     request.set_look(look);
     request.set_wait_ms(look == 0 ? 0 : kLongPoll.count());
     Call("WaitForRuntimeLook", request, kLongPoll + timeout_,
@@ -225,6 +232,11 @@ class DaemonSource : public DeviceSource {
 };
 
 }  // namespace
+
+std::string NewShimSession() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return fmt::format("{}-{}", getpid(), now.count());
+}
 
 std::unique_ptr<DeviceSource> MakeManagerSource(
     DeviceManager& manager, std::shared_ptr<Executor> executor) {

@@ -18,6 +18,16 @@
 
 namespace devmgr::shim {
 
+/// By what reports of a shim are known: its name, which may be empty, and the
+/// session that it is from its start to its end.
+struct ShimIdentity {
+  std::string name;
+  std::string session;
+};
+
+/// Distinct for each shim of a boot.
+std::string NewShimSession();
+
 /// Who knows which devices a pod has. Called on one thread; answers come once,
 /// on any thread, perhaps within the call, perhaps after this is gone.
 class DeviceSource {
@@ -55,12 +65,14 @@ class DeviceSource {
   ///   Unavailable  the source is away, or too old to take reports
   virtual void Report(const RuntimeReport& report, Done done) = 0;
 
-  /// Ends when another look at the runtime than `look` is wanted, sooner or
-  /// later also without. Gives the one that was wanted last; begin with 0,
-  /// which never waits.
+  /// Ends when another look at the runtime than `look` is wanted of `shim`,
+  /// sooner or later also without. Gives the one that was wanted last; begin
+  /// with 0, which never waits. A shim that does not ask again in time counts
+  /// as cut off.
   ///   FailedPrecondition  what is reported of the runtime is not gone by
   ///   Unavailable         the source is away, or too old to want looks
-  virtual void WaitForLook(std::uint64_t look, LookDone done) = 0;
+  virtual void WaitForLook(const ShimIdentity& shim, std::uint64_t look,
+                           LookDone done) = 0;
 };
 
 /// A manager in this process, borrowed. Deadlines pass on `executor`, which has

@@ -7,9 +7,11 @@ namespace devmgr::shim {
 
 RuntimeFeed::RuntimeFeed(std::shared_ptr<Executor> executor,
                          RuntimeClient& client, DeviceSource& source,
+                         ShimIdentity identity,
                          std::function<void(bool awaited)> on_news)
     : executor_(std::move(executor)),
       source_(source),
+      identity_(std::move(identity)),
       on_news_(std::move(on_news)),
       looker_(*executor_, client, cell_, RuntimeWatchOptions()) {
   RuntimeLooker::PublishUnknown(cell_, "the runtime has not been asked yet");
@@ -19,10 +21,11 @@ RuntimeFeed::RuntimeFeed(std::shared_ptr<Executor> executor,
 void RuntimeFeed::Ask() {
   DEVMGR_ASSERT_ON(*executor_);
   asking_ = true;
-  source_.WaitForLook(asked_, [this, executor = executor_](
-                                  const absl::StatusOr<std::uint64_t>& look) {
-    executor->Post([this, look] { OnWanted(look); });
-  });
+  source_.WaitForLook(
+      identity_, asked_,
+      [this, executor = executor_](const absl::StatusOr<std::uint64_t>& look) {
+        executor->Post([this, look] { OnWanted(look); });
+      });
 }
 
 void RuntimeFeed::AskAfter(std::chrono::milliseconds pause) {

@@ -30,10 +30,12 @@ class RuntimeFeed {
   static constexpr std::chrono::milliseconds kFirstRetry{200};
   static constexpr std::chrono::milliseconds kLastRetry{60'000};
 
-  /// `client` and `source` are borrowed. `on_news` runs when FillIn has more to
+  /// `client` and `source` are borrowed; `identity` is that of the reports.
+  /// `on_news` runs when FillIn has more to
   /// say; `awaited`: it is a look that the daemon waits for.
   RuntimeFeed(std::shared_ptr<Executor> executor, RuntimeClient& client,
-              DeviceSource& source, std::function<void(bool awaited)> on_news);
+              DeviceSource& source, ShimIdentity identity,
+              std::function<void(bool awaited)> on_news);
   ~RuntimeFeed() { cell_.SetSubscriber({}); }
   RuntimeFeed(const RuntimeFeed&) = delete;
   RuntimeFeed& operator=(const RuntimeFeed&) = delete;
@@ -57,6 +59,7 @@ class RuntimeFeed {
 
   const std::shared_ptr<Executor> executor_;
   DeviceSource& source_;
+  const ShimIdentity identity_;
   const std::function<void(bool awaited)> on_news_;
   RuntimeLooker::Cell cell_;
   RuntimeLooker looker_;

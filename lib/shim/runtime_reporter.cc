@@ -2,29 +2,17 @@
 #include "shim/runtime_reporter.h"
 
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 namespace devmgr::shim {
-namespace {
-
-/// Distinct for each shim of a boot.
-std::string NewSession() {
-  const auto now = std::chrono::system_clock::now().time_since_epoch();
-  return fmt::format("{}-{}", getpid(), now.count());
-}
-
-}  // namespace
-
 RuntimeReporter::RuntimeReporter(DeviceSource& source,
                                  std::shared_ptr<Executor> executor,
                                  Parts parts)
     : source_(source),
       executor_(std::move(executor)),
-      parts_(std::move(parts)),
-      session_(NewSession()) {}
+      parts_(std::move(parts)) {}
 
 void RuntimeReporter::Add(EventInfo event) {
   if (waiting_.size() < kMaxWaiting) {
@@ -49,7 +37,8 @@ void RuntimeReporter::OnAwaitedNews() {
 
 RuntimeReport RuntimeReporter::Next() const {
   RuntimeReport report;
-  report.session = session_;
+  report.session = parts_.identity.session;
+  report.name = parts_.identity.name;
   report.listen = parts_.listen;
   report.endpoint = parts_.endpoint;
   report.over = over_;

@@ -28,6 +28,7 @@ class RuntimeReporter {
   static constexpr std::chrono::milliseconds kLastRetry{5'000};
 
   struct Parts {
+    ShimIdentity identity;
     std::string listen;
     std::string endpoint;
     /// Fills in the runtime's name and the counters, as they are now.
@@ -62,7 +63,6 @@ class RuntimeReporter {
   DeviceSource& source_;
   const std::shared_ptr<Executor> executor_;
   const Parts parts_;
-  const std::string session_;
   std::deque<EventInfo> waiting_;
   std::uint64_t left_out_ = 0;       ///< Events that came when too many waited.
   std::uint64_t last_left_out_ = 0;  ///< Number of the last one of them.

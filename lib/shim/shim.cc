@@ -32,7 +32,7 @@ std::set<std::string> MethodsToHold(const CriShimOptions& options) {
     methods.insert(std::string(method));
   }
   // What runs is another thing after each of them.
-  if (options.runtime_source != nullptr) {
+  if (options.runtime_source != nullptr || !options.devmgrd.empty()) {
     for (const std::string_view method :
          {cri::method::kStartContainer, cri::method::kStopContainer,
           cri::method::kStopPodSandbox}) {
@@ -156,12 +156,13 @@ Shim::Shim(CriShimOptions options, std::unique_ptr<rpc::Runtime> runtime,
                            executor->Post([this] { OnSourceLost(); });
                          });
     feed_ = std::make_unique<RuntimeFeed>(
-        executor_, client_, *source_, [this](bool awaited) {
+        executor_, client_, *source_, identity_, [this](bool awaited) {
           awaited ? reporter_->OnAwaitedNews() : reporter_->OnNews();
         });
   }
   if (source_ != nullptr) {
     RuntimeReporter::Parts parts;
+    parts.identity = identity_;
     parts.listen = options_.proxy.listen.string();
     parts.endpoint = options_.proxy.backend.string();
     parts.fill_in = [this](RuntimeReport* report) {

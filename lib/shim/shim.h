@@ -223,6 +223,7 @@ class Shim final : public CriShim, private CriInterceptor {
   }
 
   CriShimOptions options_;
+  const ShimIdentity identity_{options_.name, NewShimSession()};
   const CdiHost host_ = SystemCdiHost();
   const std::shared_ptr<Executor> executor_;
   peer::LogFold refusals_;  ///< Lines about calls that were refused.

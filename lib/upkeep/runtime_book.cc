@@ -122,6 +122,11 @@ absl::Status Check(const RuntimeReport& report) {
         "a socket or runtime that cannot exist",
         report.session);
   }
+  if (!report.name.empty() && !IsShimName(report.name)) {
+    return InvalidArgumentError(
+        "the report of session '{}' has a name that a shim cannot have",
+        report.session);
+  }
   if (report.events.size() > kMaxReportedEvents) {
     return InvalidArgumentError(
         "the report of session '{}' has {} events; at most {} are taken",
@@ -175,6 +180,7 @@ absl::Status RuntimeBook::Take(const RuntimeReport& report) {
     info.listen = report.listen;
     info.since = now_();
   }
+  info.name = report.name;
   info.endpoint = report.endpoint;
   info.runtime = report.runtime;
   info.counters = report.counters;

@@ -58,9 +58,11 @@ TEST(ConvertTest, ReportsKeepTheirHolders) {
   RuntimeReport report;
   report.holders = {SomeHolder(), ForeignHolder()};
   report.all_holders = true;
+  report.name = "shim-1";
   const RuntimeReport back = FromProto(OverTheWire(ToProto(report)));
   EXPECT_EQ(back.holders, report.holders);
   EXPECT_TRUE(back.all_holders);
+  EXPECT_EQ(back.name, "shim-1");
   EXPECT_FALSE(FromProto(OverTheWire(ToProto(RuntimeReport()))).all_holders);
 }
 

@@ -45,7 +45,7 @@ class RuntimeFeedTest : public rpc::RpcTest {
   }
 
   void StartDaemon() {
-    source_ = ReportedRuntimeSource::Make(std::chrono::seconds(60));
+    source_ = ReportedRuntimeSource::Make(names_, std::chrono::seconds(60));
     source_->Subscribe([this] { changed_.Put(0); });
     auto server = InspectionServer::Start(manager_, Path("devmgr.sock"),
                                           nullptr, {}, nullptr, source_.get());
@@ -76,6 +76,7 @@ class RuntimeFeedTest : public rpc::RpcTest {
   }
 
   FakeCriRuntime fake_;
+  std::vector<std::string> names_;  ///< Of the shims that the daemon goes by.
   FakeDeviceManager manager_;
   Mailbox<int> changed_;
   CriShimOptions options_;
@@ -134,6 +135,50 @@ TEST_F(RuntimeFeedTest, TheEndOfTheShimMakesItUnknown) {
   EXPECT_TRUE(WaitUntil([](const auto& now) { return !now.known; }));
   StartShim();
   EXPECT_TRUE(WaitUntil([](const auto& now) { return now.known; }));
+}
+
+TEST_F(RuntimeFeedTest, AStopOfASandboxIsReportedWithoutBeingAskedFor) {
+  fake_.Has(CriSandbox("p", true), "");
+  StartDaemon();
+  StartShim();
+  ASSERT_TRUE(ComesToHave("p"));
+  const auto before = std::chrono::steady_clock::now();
+  fake_.Has(CriSandbox("p", false), "");
+  ASSERT_THAT(CallAndWait(*client_, std::string(cri::method::kStopPodSandbox),
+                          CriField(1, "s-p"))
+                  .status(),
+              IsOk());
+  EXPECT_TRUE(WaitUntil([](const RuntimeSnapshot& now) {
+    return now.known && !now.pods.at(PodUid{"p"})->IsRunning();
+  }));
+  // Not by the look of every second.
+  EXPECT_LT(std::chrono::steady_clock::now() - before,
+            std::chrono::milliseconds(900));
+  fake_.Has("", "");
+  ASSERT_THAT(CallAndWait(*client_, std::string(cri::method::kRemovePodSandbox),
+                          CriField(1, "s-p"))
+                  .status(),
+              IsOk());
+  EXPECT_TRUE(WaitUntil([](const RuntimeSnapshot& now) {
+    return now.known && !now.pods.contains(PodUid{"p"});
+  }));
+}
+
+TEST_F(RuntimeFeedTest, ADaemonThatGoesByNamesTakesOnlyThose) {
+  names_ = {"a"};
+  StartDaemon();
+  fake_.Has(CriSandbox("p", true), "");
+  StartShim();
+  ASSERT_TRUE(WaitUntil([](const RuntimeSnapshot& now) {
+    return now.reason.find("one without a name") != std::string::npos;
+  }));
+  EXPECT_FALSE(source_->Snapshot()->known);
+  client_.reset();
+  shim_.reset();
+  EXPECT_EQ(fake_.looks.size(), 0u) << "nothing is looked at in vain";
+  options_.name = "a";
+  StartShim();
+  EXPECT_TRUE(ComesToHave("p"));
 }
 
 TEST_F(RuntimeFeedTest, ForADaemonThatDoesNotGoByItNothingIsLookedAt) {

@@ -24,7 +24,7 @@ class SlowSource : public DeviceSource {
   void BeforeContainerStart(const PodUid&, const ContainerName&,
                             std::chrono::milliseconds, Done) override {}
   void WaitForChange(std::uint64_t, VersionDone) override {}
-  void WaitForLook(std::uint64_t, LookDone) override {}
+  void WaitForLook(const ShimIdentity&, std::uint64_t, LookDone) override {}
   void Report(const RuntimeReport& report, Done done) override {
     reports.push_back(report);
     open.push_back(std::move(done));

@@ -4,8 +4,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "support/mailbox.h"
 
@@ -33,6 +37,24 @@ class ReportedRuntimeTest : public ::testing::Test {
  protected:
   void SetUp() override { Make(std::chrono::minutes(10)); }
 
+  void MakeFor(std::vector<std::string> shims) {
+    source_ =
+        ReportedRuntimeSource::Make(std::move(shims), std::chrono::minutes(10));
+    source_->Subscribe([this] { changed_.Put(0); });
+    source_->SubscribeLooks([this] { wanted_.Put(0); });
+  }
+  void TakeNamed(const std::string& name, const std::string& listen,
+                 const std::string& session,
+                 std::shared_ptr<const RuntimeSnapshot> runs,
+                 std::uint64_t look = 0) {
+    RuntimeReport report;
+    report.name = name;
+    report.listen = listen;
+    report.session = session;
+    report.runs = std::move(runs);
+    report.look = look;
+    source_->Take(report);
+  }
   void Make(std::chrono::milliseconds patience) {
     source_ = ReportedRuntimeSource::Make(patience);
     source_->Subscribe([this] { changed_.Put(0); });
@@ -41,12 +63,7 @@ class ReportedRuntimeTest : public ::testing::Test {
   void Take(const std::string& listen, const std::string& session,
             std::shared_ptr<const RuntimeSnapshot> runs,
             std::uint64_t look = 0) {
-    RuntimeReport report;
-    report.listen = listen;
-    report.session = session;
-    report.runs = std::move(runs);
-    report.look = look;
-    source_->Take(report);
+    TakeNamed("", listen, session, std::move(runs), look);
   }
   template <typename Condition>
   bool WaitUntil(const Condition& condition) {
@@ -162,6 +179,100 @@ TEST_F(ReportedRuntimeTest, AShimThatDoesNotLookMakesItUnknown) {
   // It looks late.
   Take("/a", "1", nullptr, source_->WantedLook());
   EXPECT_TRUE(BecomesKnown());
+}
+
+// A kill of the shim says nothing; its connection does.
+TEST_F(ReportedRuntimeTest, AShimThatIsCutOffHasToLookAgain) {
+  Take("/a", "1", Runs({"p"}));
+  Take("/b", "2", Runs({}));
+  ASSERT_TRUE(BecomesKnown());
+  const std::uint64_t before = source_->WantedLook();
+  source_->OnCutOff("nobody");
+  source_->OnCutOff("1");
+  ASSERT_TRUE(wanted_.Take().has_value()) << "it is asked when it is back";
+  ASSERT_TRUE(WaitUntil([](const auto& now) { return !now.known; }));
+  EXPECT_EQ(source_->Snapshot()->reason,
+            "CRI shim at '/a': its connection has ended");
+  EXPECT_NE(source_->WantedLook(), before);
+  // What it saw before does not count.
+  Take("/a", "1", Runs({"old"}), before);
+  ASSERT_TRUE(WaitUntil(
+      [](const auto& now) { return now.pods.contains(PodUid{"old"}); }));
+  EXPECT_FALSE(source_->Snapshot()->known);
+  Take("/a", "1", Runs({"new"}), source_->WantedLook());
+  EXPECT_TRUE(BecomesKnown());
+}
+
+TEST_F(ReportedRuntimeTest, NamedShimsHaveAllToHaveReported) {
+  MakeFor({"a", "b"});
+  EXPECT_EQ(source_->Describe(), "runtime behind CRI shims a, b");
+  EXPECT_TRUE(source_->Wants("a"));
+  EXPECT_FALSE(source_->Wants(""));
+  EXPECT_FALSE(source_->Snapshot()->known);
+  TakeNamed("a", "/a", "1", Runs({"p"}));
+  ASSERT_TRUE(WaitUntil(
+      [](const auto& now) { return now.pods.contains(PodUid{"p"}); }));
+  EXPECT_FALSE(source_->Snapshot()->known);
+  EXPECT_EQ(source_->Snapshot()->reason,
+            "CRI shim 'b' has not reported what runs yet");
+  TakeNamed("b", "/b", "2", Runs({"q"}));
+  ASSERT_TRUE(BecomesKnown());
+  EXPECT_EQ(source_->Snapshot()->pods.size(), 2u);
+  source_->OnCutOff("2");
+  ASSERT_TRUE(WaitUntil([](const auto& now) { return !now.known; }));
+  EXPECT_EQ(source_->Snapshot()->reason,
+            "CRI shim 'b' at '/b': its connection has ended");
+}
+
+// A name that is mistyped on one of the two sides.
+TEST_F(ReportedRuntimeTest, ShimsOfOtherNamesAreListedAndDoNotCount) {
+  MakeFor({"a"});
+  TakeNamed("", "/x", "1", nullptr);
+  TakeNamed("A", "/y", "2", Runs({"p"}));
+  ASSERT_TRUE(WaitUntil([](const auto& now) {
+    return now.reason ==
+           "CRI shim 'a' has not reported what runs yet (others have: one "
+           "without a name at '/x', 'A' at '/y')";
+  })) << source_->Snapshot()->reason;
+  EXPECT_TRUE(source_->Snapshot()->pods.empty());
+  for (int i = 0; i < 100; ++i) {
+    TakeNamed("", "/" + std::to_string(i), "s", nullptr);
+  }
+  TakeNamed("a", "/a", "3", Runs({}));
+  ASSERT_TRUE(BecomesKnown());
+  // Another shim has the socket of the one that counts.
+  TakeNamed("A", "/a", "4", nullptr);
+  ASSERT_TRUE(WaitUntil([](const auto& now) { return !now.known; }));
+  EXPECT_EQ(source_->Snapshot()->reason,
+            "CRI shim 'a' at '/a': another shim has its socket");
+}
+
+// It was killed, and its unit has another --listen now.
+TEST_F(ReportedRuntimeTest, ANamedShimMayMoveToAnotherSocket) {
+  MakeFor({"a"});
+  TakeNamed("a", "/old", "1", Runs({"p"}));
+  ASSERT_TRUE(BecomesKnown());
+  // Both are there: both count.
+  TakeNamed("a", "/new", "2", Runs({"q"}));
+  ASSERT_TRUE(WaitUntil(
+      [](const auto& now) { return now.known && now.pods.size() == 2; }));
+  source_->OnCutOff("1");
+  ASSERT_TRUE(WaitUntil([](const auto& now) { return !now.known; }));
+  TakeNamed("a", "/new", "2", nullptr, source_->WantedLook());
+  ASSERT_TRUE(BecomesKnown());
+  EXPECT_EQ(source_->Snapshot()->pods.size(), 1u);
+  EXPECT_TRUE(source_->Snapshot()->pods.contains(PodUid{"q"}));
+}
+
+TEST_F(ReportedRuntimeTest, ALookWaitsForANamedShimThatIsYetToCome) {
+  MakeFor({"a", "b"});
+  TakeNamed("a", "/a", "1", Runs({}));
+  ASSERT_TRUE(source_->Refresh([this] { done_.Put(0); }));
+  ASSERT_TRUE(wanted_.Take().has_value());
+  TakeNamed("a", "/a", "1", nullptr, source_->WantedLook());
+  TakeNamed("b", "/b", "2", Runs({}), source_->WantedLook());
+  EXPECT_TRUE(done_.Take().has_value());
+  EXPECT_TRUE(source_->Snapshot()->known);
 }
 
 TEST_F(ReportedRuntimeTest, WithoutAShimALookEndsWithoutAnAnswer) {

@@ -18,6 +18,7 @@
 #include "devmgrd/pod_resources_config.h"
 #include "devmgrd/topology_config.h"
 #include "devmgrd/split_config.h"
+#include "devmgrd/runtime_config.h"
 
 namespace devmgrd {
 namespace {
@@ -77,7 +78,6 @@ DurationKeys() {
 const std::map<std::string, bool Config::*>& BoolKeys() {
   static const auto* keys = new std::map<std::string, bool Config::*>{
       {"draCompat", &Config::dra_compat},
-      {"runtimeFromShims", &Config::runtime_from_shims},
       {"podIdentityMetadata", &Config::pod_identity_metadata},
       {"refuseEditConflicts", &Config::refuse_edit_conflicts},
       {"admissionAudit", &Config::admission_audit},
@@ -346,6 +346,10 @@ std::vector<std::string> KnownKeys() {
       "apiServer",    "cdiSpecDirs",    "controlUsers", "debtPolicy",
       "draApis",      "driverEndpoint", "featureGates", "hardware",
       "healthPolicy", "podResources",   "split",        "unknownIsUnhealthy"};
+      "apiServer",    "cdiSpecDirs",      "controlUsers",
+      "debtPolicy",   "draApis",          "driverEndpoint",
+      "featureGates", "hardware",         "healthPolicy",
+      "podResources", "runtimeFromShims", "unknownIsUnhealthy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);
@@ -371,6 +375,9 @@ absl::Status ReadEntry(const YAML::Node& key, const YAML::Node& value,
   if (name == "unknownIsUnhealthy") {
     return ReadTexts(value, file, name, "resources and drivers",
                      &config->unknown_is_unhealthy);
+  }
+  if (name == "runtimeFromShims") {
+    return ReadRuntimeFromShims(value, file, config);
   }
   if (name == "podResources") {
     return ReadPodResources(value, file, &config->pod_resources);
@@ -506,11 +513,8 @@ absl::Status CheckConfig(const Config& config) {
         "not be written to the server; an operator can hand over while it is "
         "away: devmgrctl authority set node");
   }
-  if (config.runtime_from_shims && !config.runtime_endpoint.empty()) {
-    return Invalid(
-        "runtimeFromShims: excludes runtimeEndpoint: what runs is asked of "
-        "either '{}' or CRI shims",
-        Shown(config.runtime_endpoint.string()));
+  if (absl::Status status = CheckRuntimeFromShims(config); !status.ok()) {
+    return status;
   }
   if (config.node_agent && !HasApiServer(config)) {
     return Invalid(
@@ -578,6 +582,7 @@ std::string PrintConfig(const Config& config) {
   PrintPodResources(config.pod_resources, out);
   text("endpoint", config.endpoint.string());
   text("runtimeEndpoint", config.runtime_endpoint.string());
+  PrintRuntimeFromShims(config, out);
   out << YAML::Key << "controlUsers" << YAML::Value << config.control_users;
   text("nodeName", config.node_name);
   text("actuate", config.actuate);

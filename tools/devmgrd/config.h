@@ -80,6 +80,8 @@ struct Config {
   std::filesystem::path runtime_endpoint;
   /// CRI shims report what their runtimes run; not with `runtime_endpoint`.
   bool runtime_from_shims = false;
+  /// Then: those with these names; empty: all that report.
+  std::vector<std::string> runtime_shims;
   /// Users that may use the control service: UIDs or names.
   std::vector<std::string> control_users;
   std::string node_name;

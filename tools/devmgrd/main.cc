@@ -443,7 +443,7 @@ Runtime OpenRuntime(const Config& config) {
     return {devmgr::WatchRuntime(config.runtime_endpoint), nullptr};
   }
   if (!config.runtime_from_shims) return {};
-  auto reported = devmgr::ReportedRuntimeSource::Make();
+  auto reported = devmgr::ReportedRuntimeSource::Make(config.runtime_shims);
   auto* const borrowed = reported.get();
   return {std::move(reported), borrowed};
 }

@@ -42,6 +42,11 @@ enum class UnknownSandbox {
 /// A mount and a device node replace nothing of the request; names and
 /// variables are merged in the kubelet's order (docs/cri-shim.md).
 struct CriShimOptions {
+  /// By which a daemon that goes by what named shims report knows it
+  /// (ReportedRuntimeSource): at most kMaxShimName letters, digits, `-`, `_`
+  /// and `.`. May be empty.
+  std::string name;
+
   /// Between which sockets. `intercept`, `interceptor` and `refuse_unreadable`
   /// are set by the shim.
   CriProxyOptions proxy;

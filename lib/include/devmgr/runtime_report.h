@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace devmgr {
@@ -36,6 +37,7 @@ struct RuntimeCounters {
 /// One of a session, which is a shim from its start to its end.
 struct RuntimeReport {
   std::string session;   ///< Distinct for each start of a shim.
+  std::string name;      ///< CriShimOptions::name; may be empty.
   std::string listen;    ///< The shim's socket; of the sessions of one socket
                          ///< only the newest goes on.
   std::string endpoint;  ///< The runtime's socket.
@@ -62,6 +64,7 @@ struct RuntimeReport {
 /// A session as the manager shows it.
 struct RuntimeInfo {
   std::string session;
+  std::string name;
   std::string listen;
   std::string endpoint;
   std::string runtime;
@@ -75,6 +78,16 @@ inline constexpr std::size_t kMaxReportedEvents = 256;
 /// Holders that one report may have, and devices that one of them may hold.
 inline constexpr std::size_t kMaxReportedHolders = 1'024;
 inline constexpr std::size_t kMaxHeldDevices = 1'024;
+/// Characters that the name of a shim may have: letters, digits, `-`, `_` and
+/// `.`.
+inline constexpr std::size_t kMaxShimName = 63;
+/// Whether a shim may have this name, which is not empty.
+inline bool IsShimName(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxShimName &&
+         name.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+             "-_.") == std::string_view::npos;
+}
 /// Pods that one report may have, and sandboxes and containers of one of them.
 inline constexpr std::size_t kMaxReportedPods = 4'096;
 inline constexpr std::size_t kMaxReportedRuns = 4'096;

@@ -144,17 +144,29 @@ struct RuntimeReport;
 /// The same of the runtimes behind CRI shims of other processes, as those
 /// report it (InspectionServer::Start): what runs is known while each shim that
 /// has ever reported says so, and is what all of them say together. A shim that
-/// ends, or that has not looked in time when it was asked to, makes it unknown
-/// until it has reported again.
+/// ends, that is cut off, or that has not looked in time when it was asked to,
+/// makes it unknown until it has looked again.
 class DEVMGR_EXPORT ReportedRuntimeSource : public RuntimeSource {
  public:
   /// `patience`: for a look that was asked for. Must be positive.
   static std::unique_ptr<ReportedRuntimeSource> Make(
       std::chrono::milliseconds patience = std::chrono::seconds(10));
+  /// The same where the shims have names (CriShimOptions::name): what runs is
+  /// not known before each of `shims` has reported, and others say nothing of
+  /// it. Of two at one name both count as long as they are there. Empty: as
+  /// above.
+  static std::unique_ptr<ReportedRuntimeSource> Make(
+      std::vector<std::string> shims,
+      std::chrono::milliseconds patience = std::chrono::seconds(10));
 
   /// Takes what a report says of the runtime. It has passed
   /// DeviceManager::ReportRuntime. Must not block.
   virtual void Take(const RuntimeReport& report) = 0;
+  /// Whether what a shim of this name reports counts.
+  virtual bool Wants(const std::string& shim) const = 0;
+  /// The connection to the shim with this session has ended, or it has not
+  /// asked for the next look. Must not block.
+  virtual void OnCutOff(const std::string& session) = 0;
 
   /// The number of the look that was asked for last; never 0, and another one
   /// in each process. A shim reports it with what it saw after it knew it.
