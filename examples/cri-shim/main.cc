@@ -64,6 +64,8 @@ struct Flags {
   std::vector<std::string> allowed_hooks;
   bool mount_options = false;
   bool strict = false;
+  std::string name;
+  bool sandbox_devices = false;
 };
 
 void Print(std::string_view text) {
@@ -101,6 +103,15 @@ void DeclareDevices(CLI::App* app, Flags* flags) {
          "--node-name", flags->node_name,
          "With --root: name of this node; pods of other nodes are ignored")
       ->type_name("NAME");
+  app->add_option("--name", flags->name,
+                  "Name of this shim for a devmgrd with `runtimeFromShims: "
+                  "[NAME, ...]`, which goes by what the named shims report of "
+                  "their runtimes")
+      ->type_name("NAME");
+  app->add_flag("--sandbox-devices", flags->sandbox_devices,
+                "Add the CDI device names of all containers of a pod to its "
+                "sandbox, as an annotation, for runtimes whose sandboxes are "
+                "virtual machines");
   app->add_option("--unknown-sandbox", flags->unknown_sandbox,
                   "What to do with containers whose pod is not known")
       ->check(CLI::IsMember(kUnknownSandbox))
@@ -199,6 +210,8 @@ bool OptionsOf(const Flags& flags, devmgr::CriShimOptions* options) {
   options->proxy.listen = flags.listen;
   options->proxy.backend = flags.runtime;
   options->devmgrd = flags.devmgrd;
+  options->name = flags.name;
+  options->sandbox_devices = flags.sandbox_devices;
   options->unknown_sandbox = kUnknownSandbox.at(flags.unknown_sandbox);
   options->unknown_sandbox_wait =
       std::chrono::milliseconds(flags.unknown_sandbox_wait_ms);

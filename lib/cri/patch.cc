@@ -165,6 +165,36 @@ class Editor {
   const List<std::string> cdi_devices_;
 };
 
+/// The same of a PodSandboxConfig, of which only annotations change.
+class SandboxEditor {
+ public:
+  explicit SandboxEditor(const ListEdit<NamedValue>& annotations)
+      : annotations_{field::pod_sandbox_config::kAnnotations,
+                     field::key_value::kKey, annotations} {}
+
+  std::string Before() const { return Of(annotations_.edit.first); }
+  std::string After() const { return Of(annotations_.edit.last); }
+
+  absl::StatusOr<std::string> Kept(std::string_view config) const {
+    std::string bytes;
+    bytes.reserve(config.size());
+    DEVMGR_RETURN_IF_ERROR(
+        ForEachField(config, "PodSandboxConfig", [&](const WireField& field) {
+          if (!annotations_.Drops(field)) bytes.append(field.raw);
+        }));
+    return bytes;
+  }
+
+ private:
+  std::string Of(const std::vector<NamedValue>& entries) const {
+    std::string bytes;
+    annotations_.Append(&bytes, annotations_.number, entries);
+    return bytes;
+  }
+
+  const List<NamedValue> annotations_;
+};
+
 /// `request` with each embedded message of that field replaced by what
 /// `replace(index, bytes)` makes of it.
 absl::StatusOr<std::string> ReplaceField(
@@ -196,6 +226,36 @@ absl::StatusOr<std::string> ReplaceField(
   return result;
 }
 
+/// The one message of that field edited. In parts it is one to its reader, in
+/// this order; where it is missing it is added.
+template <typename AnEditor>
+absl::StatusOr<std::string> EditConfig(std::string_view request,
+                                       std::string_view what,
+                                       std::uint32_t number,
+                                       const AnEditor& editor) {
+  std::size_t parts = 0;
+  DEVMGR_RETURN_IF_ERROR(
+      ForEachField(request, what, [&](const WireField& field) {
+        const bool config =
+            field.number == number && field.type == WireType::kBytes;
+        parts += config ? 1 : 0;
+      }));
+  if (parts == 0) {
+    std::string result(request);
+    AppendBytesField(&result, number, editor.Before() + editor.After());
+    return result;
+  }
+  return ReplaceField(
+      request, what, number,
+      [&](std::size_t index,
+          std::string_view config) -> absl::StatusOr<std::string> {
+        DEVMGR_ASSIGN_OR_RETURN(std::string kept, editor.Kept(config));
+        if (index == 0) kept.insert(0, editor.Before());
+        if (index + 1 == parts) kept += editor.After();
+        return kept;
+      });
+}
+
 }  // namespace
 
 bool ConfigEdits::empty() const {
@@ -206,37 +266,31 @@ bool ConfigEdits::empty() const {
 
 absl::StatusOr<std::string> PatchCreateContainer(std::string_view request,
                                                  const ConfigEdits& edits) {
-  constexpr std::uint32_t kConfig = field::create_container_request::kConfig;
   if (edits.empty()) return std::string(request);
-  const Editor editor(edits);
-  // A config in parts is one to its reader, in this order.
-  std::size_t parts = 0;
-  DEVMGR_RETURN_IF_ERROR(ForEachField(
-      request, "CreateContainerRequest", [&](const WireField& field) {
-        const bool config =
-            field.number == kConfig && field.type == WireType::kBytes;
-        parts += config ? 1 : 0;
-      }));
-  if (parts == 0) {
-    std::string result(request);
-    AppendBytesField(&result, kConfig, editor.Before() + editor.After());
-    return result;
-  }
-  return ReplaceField(
-      request, "CreateContainerRequest", kConfig,
-      [&](std::size_t index,
-          std::string_view config) -> absl::StatusOr<std::string> {
-        DEVMGR_ASSIGN_OR_RETURN(std::string kept, editor.Kept(config));
-        if (index == 0) kept.insert(0, editor.Before());
-        if (index + 1 == parts) kept += editor.After();
-        return kept;
-      });
+  return EditConfig(request, "CreateContainerRequest",
+                    field::create_container_request::kConfig, Editor(edits));
+}
+
+absl::StatusOr<std::string> PatchRunPodSandbox(
+    std::string_view request, const ListEdit<NamedValue>& annotations) {
+  if (annotations.empty()) return std::string(request);
+  return EditConfig(request, "RunPodSandboxRequest",
+                    field::run_pod_sandbox_request::kConfig,
+                    SandboxEditor(annotations));
 }
 
 absl::StatusOr<std::string> PatchRestorePod(
-    std::string_view request, const std::vector<ConfigEdits>& edits) {
+    std::string_view request, const std::vector<ConfigEdits>& edits,
+    const ListEdit<NamedValue>& sandbox_annotations) {
+  std::string with_sandbox(request);
+  if (!sandbox_annotations.empty()) {
+    DEVMGR_ASSIGN_OR_RETURN(with_sandbox,
+                            EditConfig(request, "RestorePodRequest",
+                                       field::restore_pod_request::kConfig,
+                                       SandboxEditor(sandbox_annotations)));
+  }
   return ReplaceField(
-      request, "RestorePodRequest",
+      with_sandbox, "RestorePodRequest",
       field::restore_pod_request::kContainerConfigs,
       [&](std::size_t index,
           std::string_view config) -> absl::StatusOr<std::string> {

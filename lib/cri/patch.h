@@ -44,9 +44,15 @@ struct ConfigEdits {
 absl::StatusOr<std::string> PatchCreateContainer(std::string_view request,
                                                  const ConfigEdits& edits);
 
-/// The same for each config of a RestorePodRequest, in its order; configs
-/// beyond the last edit stay.
+/// The annotations of the sandbox in a RunPodSandboxRequest changed, in the
+/// same way.
+absl::StatusOr<std::string> PatchRunPodSandbox(
+    std::string_view request, const ListEdit<NamedValue>& annotations);
+
+/// The same for each config of a RestorePodRequest, in its order, and for the
+/// annotations of its sandbox; configs beyond the last edit stay.
 absl::StatusOr<std::string> PatchRestorePod(
-    std::string_view request, const std::vector<ConfigEdits>& edits);
+    std::string_view request, const std::vector<ConfigEdits>& edits,
+    const ListEdit<NamedValue>& sandbox_annotations = {});
 
 }  // namespace devmgr::cri

@@ -69,6 +69,18 @@ absl::Status CheckOptions(const CriShimOptions& options) {
     return InvalidArgumentError(
         "pods are to come from the manager's source, and it has none");
   }
+  if (!options.name.empty() && !IsShimName(options.name)) {
+    return InvalidArgumentError(
+        "name '{}': a shim's name has at most {} letters, digits, '-', '_' and "
+        "'.'",
+        options.name, kMaxShimName);
+  }
+  if (options.sandbox_devices && options.manager == nullptr &&
+      options.devmgrd.empty()) {
+    return InvalidArgumentError(
+        "sandbox_devices: which devices a pod has is known to a manager or a "
+        "daemon, and neither is given");
+  }
   if (options.call_timeout.count() <= 0) {
     return InvalidArgumentError("call_timeout of {} ms: must be positive",
                                 options.call_timeout.count());
@@ -346,7 +358,11 @@ void Shim::RunSandbox(const HeldCall& held) {
     book_.AddSandbox(*id, identity);
     CountBook();
   });
-  WhenAdmitted(held, identity, [this, held] { Forward(held); });
+  const bool annotates = options_.sandbox_devices && source_ != nullptr &&
+                         !identity.uid.value.empty();
+  WhenAdmitted(held, identity, [this, held, identity, annotates] {
+    annotates ? FindSandboxDevices(held, identity) : Forward(held);
+  });
 }
 
 void Shim::WhenAdmitted(const HeldCall& held,

@@ -20,6 +20,7 @@
 #include "common/executor.h"
 #include "common/mutex.h"
 #include "cri/messages.h"
+#include "cri/patch.h"
 #include "peer/log_fold.h"
 #include "rpc/connection.h"
 #include "shim/creation_step.h"
@@ -63,10 +64,15 @@ class Shim final : public CriShim, private CriInterceptor {
   };
   using HeldCall = std::shared_ptr<const Held>;
 
-  /// Containers that are to be created by one call.
+  /// Containers that are to be created by one call, or a sandbox that is to
+  /// know the devices of all containers of its pod.
   struct Creation {
+    /// Asks for all that the pod has.
+    bool ForSandbox() const { return kind == Kind::kRunPodSandbox; }
+
+    enum class Kind { kCreateContainer, kRestorePod, kRunPodSandbox };
     HeldCall held;
-    bool restore = false;  ///< RestorePod; else CreateContainer.
+    Kind kind = Kind::kCreateContainer;
     std::string sandbox_id;
     cri::SandboxIdentity identity;
     std::vector<cri::ContainerConfig> configs;
@@ -77,6 +83,8 @@ class Shim final : public CriShim, private CriInterceptor {
     CreationState state = CreationState::kAsking;
     /// Containers for whose missing specs no driver is asked any more.
     std::set<std::string> has_asked;
+    /// Init containers whose devices were asked for again, of kRunPodSandbox.
+    std::set<std::string> taken_back;
   };
   using CreationPtr = std::shared_ptr<Creation>;
 
@@ -175,6 +183,8 @@ class Shim final : public CriShim, private CriInterceptor {
   std::pair<CreationAnswer, std::string> AnswerOf(
       const Creation& creation,
       const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod);
+  static std::vector<std::string> ContainersOf(const Creation& creation,
+                                               const PodDevices& pod);
   void FailFor(const CreationPtr& creation, CreationAnswer answer,
                const std::string& container, const absl::Status& status);
   void PassWithoutDevices(const CreationPtr& creation, const absl::Status& why);
@@ -187,6 +197,19 @@ class Shim final : public CriShim, private CriInterceptor {
   void AskForSpecs(const CreationPtr& creation, const std::string& container);
   void Inject(const CreationPtr& creation, const PodDevices* pod);
   void Plan(const CreationPtr& creation, const PodDevices* pod);
+
+  // shim_sandbox.cc
+  /// Goes on as Create does, so that RunPodSandbox knows the devices.
+  void FindSandboxDevices(const HeldCall& held,
+                          const cri::SandboxIdentity& identity);
+  /// What is waited for, or done again, on behalf of a sandbox. False: as for
+  /// containers.
+  bool GoOnForSandbox(const CreationPtr& creation, CreationAnswer answer,
+                      const std::string& container);
+  void PlanSandbox(const CreationPtr& creation, const PodDevices* pod);
+  /// For kSandboxDevicesAnnotation, which no client sets.
+  absl::StatusOr<cri::ListEdit<NamedValue>> SandboxAnnotations(
+      const cri::SandboxIdentity& identity, const PodDevices* pod) const;
   static PodBook::KnownContainer KnownAs(const Creation& creation,
                                          const std::string& sandbox_id,
                                          const std::string& name);

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "common/status.h"
-#include "cri/patch.h"
 #include "cri/runtime_fields.h"
 #include "shim/injection.h"
 #include "shim/shim.h"
@@ -59,7 +58,7 @@ void Shim::Restore(const HeldCall& held) {
   if (!request.ok()) return Unreadable(held, request.status());
   auto creation = std::make_shared<Creation>();
   creation->held = held;
-  creation->restore = true;
+  creation->kind = Creation::Kind::kRestorePod;
   creation->identity = request->sandbox.identity;
   creation->configs = std::move(request->containers);
   WhenAdmitted(held, creation->identity,
@@ -70,7 +69,8 @@ void Shim::Identify(const CreationPtr& creation) {
   creation->patience =
       std::min(executor_->Now() + options_.unknown_sandbox_wait,
                creation->held->patient_until);
-  if (!creation->identity.uid.value.empty() || creation->restore ||
+  if (!creation->identity.uid.value.empty() ||
+      creation->kind != Creation::Kind::kCreateContainer ||
       source_ == nullptr) {
     return FindDevices(creation);
   }
@@ -115,16 +115,32 @@ void Shim::FindDevices(const CreationPtr& creation) {
           }));
 }
 
+/// Those whose devices the call needs.
+std::vector<std::string> Shim::ContainersOf(const Creation& creation,
+                                            const PodDevices& pod) {
+  std::vector<std::string> names;
+  if (creation.ForSandbox()) {
+    for (const ContainerDevices& container : pod.containers) {
+      names.push_back(container.name);
+    }
+    return names;
+  }
+  for (const cri::ContainerConfig& config : creation.configs) {
+    names.push_back(config.name);
+  }
+  return names;
+}
+
 std::pair<CreationAnswer, std::string> Shim::AnswerOf(
     const Creation& creation,
     const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
   if (absl::IsNotFound(pod.status())) return {CreationAnswer::kUnknownPod, ""};
   if (absl::IsUnavailable(pod.status())) return {CreationAnswer::kNotReady, ""};
   if (!pod.ok()) return {CreationAnswer::kRefused, ""};
-  for (const cri::ContainerConfig& config : creation.configs) {
-    const ContainerDevices* devices = FindContainer(pod->get(), config.name);
+  for (const std::string& name : ContainersOf(creation, **pod)) {
+    const ContainerDevices* devices = FindContainer(pod->get(), name);
     if (devices != nullptr && devices->devices_released) {
-      return {CreationAnswer::kGivenBack, config.name};
+      return {CreationAnswer::kGivenBack, name};
     }
   }
   if (const auto container = LacksSpecs(creation, **pod)) {
@@ -137,6 +153,9 @@ void Shim::OnDevices(
     const CreationPtr& creation,
     const absl::StatusOr<std::shared_ptr<const PodDevices>>& pod) {
   const auto [answer, container] = AnswerOf(*creation, pod);
+  if (creation->ForSandbox() && GoOnForSandbox(creation, answer, container)) {
+    return;
+  }
   const CreationStep step =
       NextStep(creation->state, answer, executor_->Now() < creation->patience,
                options_.unknown_sandbox);
@@ -179,6 +198,11 @@ void Shim::FailFor(const CreationPtr& creation, CreationAnswer answer,
                                  "devices back and got none since",
                                  container, creation->identity.pod.ToString()));
   }
+  if (creation->ForSandbox()) {
+    return Fail(creation->held,
+                ForCaller(WithContext(status, "sandbox of pod '{}'",
+                                      creation->identity.pod.ToString())));
+  }
   Fail(creation->held,
        ForCaller(WithContext(
            status, "container '{}'",
@@ -201,11 +225,9 @@ void Shim::TakeBackFirst(const CreationPtr& creation,
 std::optional<std::string> Shim::LacksSpecs(const Creation& creation,
                                             const PodDevices& pod) {
   std::shared_ptr<const CdiRegistry> registry;
-  for (const cri::ContainerConfig& config : creation.configs) {
-    const ContainerDevices* devices = FindContainer(&pod, config.name);
-    if (devices == nullptr || creation.has_asked.contains(config.name)) {
-      continue;
-    }
+  for (const std::string& name : ContainersOf(creation, pod)) {
+    const ContainerDevices* devices = FindContainer(&pod, name);
+    if (devices == nullptr || creation.has_asked.contains(name)) continue;
     for (const CdiDevice& device : devices->cdi_devices) {
       if (device.origin.claim.empty()) continue;
       if (registry == nullptr) {
@@ -213,7 +235,7 @@ std::optional<std::string> Shim::LacksSpecs(const Creation& creation,
         specs_->Refresh().IgnoreError();
         registry = specs_->Registry();
       }
-      if (registry->Find(device.name) == nullptr) return config.name;
+      if (registry->Find(device.name) == nullptr) return name;
     }
   }
   return std::nullopt;
@@ -287,6 +309,7 @@ void Shim::WatchSource() {
 
 /// How it is said depends on the runtime only where there is something to say.
 void Shim::Inject(const CreationPtr& creation, const PodDevices* pod) {
+  if (creation->ForSandbox()) return PlanSandbox(creation, pod);
   const bool needs_runtime = std::any_of(
       creation->configs.begin(), creation->configs.end(),
       [pod](const cri::ContainerConfig& config) {
@@ -334,11 +357,17 @@ void Shim::Plan(const CreationPtr& creation, const PodDevices* pod) {
     info.injected += changed;
     info.unchanged += edits.size() - changed;
   });
-  if (changed == 0) return Forward(creation->held);
+  const bool restore = creation->kind == Creation::Kind::kRestorePod;
+  absl::StatusOr<cri::ListEdit<NamedValue>> sandbox =
+      cri::ListEdit<NamedValue>();
+  if (restore && options_.sandbox_devices) {
+    sandbox = SandboxAnnotations(creation->identity, pod);
+    if (!sandbox.ok()) return Fail(creation->held, sandbox.status());
+  }
+  if (changed == 0 && sandbox->empty()) return Forward(creation->held);
   const std::string& request = creation->held->call.message;
-  auto patched = creation->restore
-                     ? cri::PatchRestorePod(request, edits)
-                     : cri::PatchCreateContainer(request, edits.front());
+  auto patched = restore ? cri::PatchRestorePod(request, edits, *sandbox)
+                         : cri::PatchCreateContainer(request, edits.front());
   if (!patched.ok()) return Unreadable(creation->held, patched.status());
   creation->held->decide(CriDecision::Replace(*std::move(patched)));
 }
@@ -357,10 +386,11 @@ PodBook::KnownContainer Shim::KnownAs(const Creation& creation,
 
 /// The ids that the runtime gave.
 void Shim::Learn(const CreationPtr& creation, const CriOutcome& outcome) {
-  if (creation->restore && IsLost(outcome)) return Doubt();
+  const bool restore = creation->kind == Creation::Kind::kRestorePod;
+  if (restore && IsLost(outcome)) return Doubt();
   if (!IsGood(outcome)) return;
   const std::string& answer = outcome.message;
-  if (creation->restore) {
+  if (restore) {
     const auto response = cri::ReadRestorePodResponse(answer);
     if (!response.ok() || response->sandbox_id.empty()) return Doubt();
     book_.AddSandbox(response->sandbox_id, creation->identity);

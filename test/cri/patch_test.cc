@@ -250,6 +250,67 @@ TEST(PatchRestorePod, EditsEachConfigByItself) {
   });
 }
 
+TEST(PatchRunPodSandbox, IsTheSameAsToParseAndEdit) {
+  LiveEach({17, kRounds}, [](Luck& luck) {
+    const auto value = [&] {
+      return NamedValue{RandomText(luck), RandomText(luck)};
+    };
+    const auto edit = RandomEdit<NamedValue>(luck, value);
+    const auto key = [](const auto& entry) { return entry.key(); };
+    pb::RunPodSandboxRequest request;
+    Fill(luck, &request);
+    const auto patched = PatchRunPodSandbox(request.SerializeAsString(), edit);
+    ASSERT_THAT(patched, IsOk());
+    pb::RunPodSandboxRequest expected = request;
+    if (!edit.empty()) {
+      Edit(expected.mutable_config()->mutable_annotations(), edit, key);
+    }
+    ASSERT_TRUE(MessageDifferencer::Equals(
+        Parse<pb::RunPodSandboxRequest>(*patched), expected))
+        << request.DebugString();
+    pb::RestorePodRequest restore;
+    Fill(luck, &restore);
+    const auto both = PatchRestorePod(restore.SerializeAsString(), {}, edit);
+    ASSERT_THAT(both, IsOk());
+    if (!edit.empty()) {
+      Edit(restore.mutable_config()->mutable_annotations(), edit, key);
+    }
+    ASSERT_TRUE(MessageDifferencer::Equals(Parse<pb::RestorePodRequest>(*both),
+                                           restore));
+  });
+}
+
+// BO-096, BO-097, BO-098: to the byte, in parts, and with what is not known.
+TEST(PatchRunPodSandbox, ChangesOnlyTheConfigsLengthAndWhatIsAdded) {
+  std::string first;
+  AppendBytesField(&first, 999, "?");
+  AppendBytesField(&first, 7, std::string("\x0A\x01K\x12\x02\xFF\xFE", 7));
+  const std::string ours = std::string("\x0A\x01N\x12\x05v/c=1", 10);
+  std::string last;
+  AppendBytesField(&last, 7, std::string("\x0A\x01N\x12\x01x", 6));
+  std::string request = std::string("\x12\x04kata", 6);
+  std::string expected = request;
+  AppendBytesField(&request, 1, first);
+  AppendBytesField(&expected, 1, first);
+  AppendBytesField(&request, 1, last);
+  last.clear();
+  AppendBytesField(&last, 7, ours);
+  AppendBytesField(&expected, 1, last);
+  AppendBytesField(&request, 999, "!");
+  AppendBytesField(&expected, 999, "!");
+  ListEdit<NamedValue> edit;
+  edit.drop = {"N"};
+  edit.last = {{"N", "v/c=1"}};
+  EXPECT_EQ(PatchRunPodSandbox(request, edit).value(), expected);
+  EXPECT_EQ(PatchRunPodSandbox(request, {}).value(), request);
+  edit.drop = {"NOT_THERE"};
+  edit.last.clear();
+  EXPECT_EQ(PatchRunPodSandbox(request, edit).value(), request);
+  EXPECT_THAT(PatchRunPodSandbox("\x0A\x02\x3A\x07", edit),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("not a PodSandboxConfig")));
+}
+
 // BO-098.
 TEST(PatchCreateContainer, LeavesBytesAloneWhenThereIsNothingToDo) {
   // Not in order, a varint with needless bytes, a field twice.

@@ -75,6 +75,13 @@ struct CriShimOptions {
   UnknownSandbox unknown_sandbox = UnknownSandbox::kWait;
   std::chrono::milliseconds unknown_sandbox_wait{2'000};
 
+  /// RunPodSandbox (and RestorePod) gets the CDI names of all containers of its
+  /// pod as an annotation of the sandbox, kSandboxDevicesAnnotation, so that a
+  /// runtime whose sandbox is a virtual machine knows the devices before it
+  /// boots. It is answered as CreateContainer is while the pod has no answer.
+  /// Needs `manager` or `devmgrd`.
+  bool sandbox_devices = false;
+
   /// How often the runtime is asked what it runs while containers hold devices
   /// that their pods were not given: the end of one that was made past the shim
   /// is not seen otherwise. Must be positive.
@@ -149,6 +156,12 @@ inline constexpr std::string_view kAllocationAnnotation = "devmgr/allocation";
 /// Annotation of a container that the shim gave devices: which, as JSON, so
 /// that they are known as long as it runs, whatever becomes of its pod.
 inline constexpr std::string_view kDevicesAnnotation = "devmgr/devices";
+
+/// Annotation of a sandbox with the CDI names of all containers of its pod, as
+/// a container has them in such an annotation
+/// (CriShimOptions::sandbox_devices).
+inline constexpr std::string_view kSandboxDevicesAnnotation =
+    "cdi.k8s.io/devmgr_sandbox";
 
 /// Thread-safe. Two threads: that of its proxy, and `devmgr-shim`, which
 /// decides.
