@@ -1,9 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <devmgr/runtime_inspection.h>
 #include <devmgr/runtime_source.h>
 
 #include <algorithm>
+#include <functional>
+#include <string_view>
+
+#include "common/enum_names.h"
 
 namespace devmgr {
+
+std::string_view RuntimeContainerStateName(RuntimeContainer::State state) {
+  using enum RuntimeContainer::State;
+  static constexpr auto kNames = EnumTable<RuntimeContainer::State>({
+      {kCreated, "created"},
+      {kRunning, "running"},
+      {kExited, "exited"},
+      {kUnknown, "unknown"},
+  });
+  return kNames.Of(state, "unknown");
+}
 
 bool PodRun::IsRunning() const {
   return std::any_of(sandboxes.begin(), sandboxes.end(),

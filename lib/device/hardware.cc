@@ -229,6 +229,46 @@ Hardware HardwareOf(const DeviceId& id) {
   return hardware;
 }
 
+HardwareNames NamesOf(const Hardware& hardware) {
+  HardwareNames names;
+  for (const PhysicalIdentity& identity : hardware.identities) {
+    const std::string_view text = identity.text;
+    for (const auto& [prefix, name] :
+         {std::pair(kUuid, &names.uuid), std::pair(kPci, &names.pci_address)}) {
+      if (!name->empty() || !text.starts_with(prefix)) continue;
+      *name = text.substr(std::string_view(prefix).size());
+    }
+  }
+  return names;
+}
+
+HardwareNames NamesOf(const SliceDevice& device,
+                      const HardwareOptions& options) {
+  HardwareNames names;
+  Hardware pci;
+  for (const auto& [name, value] : device.attributes) {
+    for (const std::string_view text : TextsOf(value)) {
+      if (IsNamed(name.view(), options.pci_attributes)) {
+        if (pci.empty()) pci.Add(PciIdentity(text));
+      }
+      if (names.uuid.empty() && IsNamed(name.view(), options.uuid_attributes) &&
+          UuidIdentity(text).has_value()) {
+        names.uuid = text;
+      }
+    }
+  }
+  names.pci_address = NamesOf(pci).pci_address;
+  return names;
+}
+
+HardwareNames NamesOf(const DeviceId& id) {
+  const std::string device =
+      IsReplica(id) ? id.value.substr(0, id.value.rfind("::")) : id.value;
+  HardwareNames names = NamesOf(HardwareOf(DeviceId(device)));
+  if (!names.uuid.empty()) names.uuid = device;
+  return names;
+}
+
 bool IsControlNode(std::string_view path, const HardwareOptions& options) {
   return MatchesAny(path, options.control_nodes);
 }

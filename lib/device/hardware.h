@@ -66,6 +66,22 @@ bool IsReplica(const DeviceId& id);
 /// and a UUID is a part; a replica has none.
 Hardware HardwareOf(const DeviceId& id);
 
+/// By what others who speak of a device know it: its UUID as it is spelled, and
+/// its PCI address with the domain. Empty where it is not known.
+struct HardwareNames {
+  std::string uuid;
+  std::string pci_address;
+  friend bool operator==(const HardwareNames&, const HardwareNames&) = default;
+};
+
+/// By the attributes that `options` names; of several the first.
+HardwareNames NamesOf(const SliceDevice& device,
+                      const HardwareOptions& options);
+/// By the ID, as HardwareOf has it; a replica has the names of its device.
+HardwareNames NamesOf(const DeviceId& id);
+/// Of identities; a UUID is in small letters and without a prefix there.
+HardwareNames NamesOf(const Hardware& hardware);
+
 /// A device node of the host, and what sysfs says of it.
 struct NodeFacts {
   std::string path;  ///< On the host.

@@ -70,7 +70,10 @@ void Manager::PublishView() {
   around.plugins = PluginsNow();
   if (endpoints_ != nullptr) around.sockets = endpoints_->RegistrationSockets();
   around.runtimes = runtimes_.Runtimes();
-  if (runtime_news_ != nullptr) around.runtime = runtime_news_->Info();
+  if (runtime_news_ != nullptr) {
+    around.runtime = runtime_news_->Info();
+    around.runs = runtime_news_->shown();
+  }
   auto view = view::NodeViewOf(Now(), std::move(around));
   // Swapped, so that the old one is destroyed after the lock is released.
   const MutexLock lock(view_mutex_);

@@ -27,6 +27,7 @@ bool IsForControlUsers(std::string_view method, const std::string& request) {
                                                 "Claims",
                                                 "Debts",
                                                 "DeviceClasses",
+                                                "DeviceHolders",
                                                 "Devices",
                                                 "Events",
                                                 "FindPod",

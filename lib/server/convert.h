@@ -9,6 +9,7 @@
 #include <absl/status/statusor.h>
 #include <devmgr/container_devices.h>
 #include <devmgr/device_changes.h>
+#include <devmgr/device_holders.h>
 #include <devmgr/fsck.h>
 #include <devmgr/inspection/v1/inspection.pb.h>
 #include <devmgr/runtime_report.h>
@@ -57,6 +58,7 @@ pb::PodDevices ToProto(const PodDevices& devices);
 pb::FsckReport ToProto(const FsckReport& report);
 pb::RuntimeReport ToProto(const RuntimeReport& report);
 pb::ForeignHolderInfo ToProto(const ForeignHolderInfo& info);
+pb::DeviceHolderInfo ToProto(const DeviceHolderInfo& info);
 pb::SourceInfo ToProto(const SourceInfo& info);
 
 ObjectName FromProto(const pb::ObjectName& name);
@@ -88,6 +90,7 @@ PodDevices FromProto(const pb::PodDevices& devices);
 FsckReport FromProto(const pb::FsckReport& report);
 RuntimeReport FromProto(const pb::RuntimeReport& report);
 ForeignHolderInfo FromProto(const pb::ForeignHolderInfo& info);
+DeviceHolderInfo FromProto(const pb::DeviceHolderInfo& message);
 SourceInfo FromProto(const pb::SourceInfo& info);
 
 }  // namespace devmgr::server

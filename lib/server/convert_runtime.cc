@@ -221,6 +221,53 @@ RuntimeReport FromProto(const pb::RuntimeReport& message) {
   return report;
 }
 
+pb::DeviceHolderInfo ToProto(const DeviceHolderInfo& info) {
+  pb::DeviceHolderInfo message;
+  *message.mutable_pod() = ToProto(info.pod);
+  message.set_pod_uid(ValidUtf8(info.pod_uid.value));
+  message.set_container(ValidUtf8(info.container));
+  message.set_container_id(ValidUtf8(info.container_id));
+  message.set_state(ValidUtf8(info.state));
+  if (info.created_at) message.set_created_at_ms(MillisOf(*info.created_at));
+  for (const ContainerDevice& device : info.devices) {
+    pb::ContainerDevice* to = message.add_devices();
+    to->set_resource(ValidUtf8(device.resource));
+    if (!device.claim.name.empty())
+      *to->mutable_claim() = ToProto(device.claim);
+    to->set_driver(ValidUtf8(device.driver));
+    to->set_pool(ValidUtf8(device.pool));
+    to->set_device(ValidUtf8(device.device));
+    Put(device.cdi_devices, to->mutable_cdi_devices());
+    to->set_uuid(ValidUtf8(device.uuid));
+    to->set_pci_address(ValidUtf8(device.pci_address));
+  }
+  Put(info.cdi_devices, message.mutable_cdi_devices());
+  return message;
+}
+
+DeviceHolderInfo FromProto(const pb::DeviceHolderInfo& message) {
+  DeviceHolderInfo info;
+  info.pod = FromProto(message.pod());
+  info.pod_uid.value = message.pod_uid();
+  info.container = message.container();
+  info.container_id = message.container_id();
+  info.state = message.state();
+  info.created_at = TimeIfAny(message.created_at_ms());
+  for (const pb::ContainerDevice& device : message.devices()) {
+    ContainerDevice& to = info.devices.emplace_back();
+    to.resource = device.resource();
+    to.claim = FromProto(device.claim());
+    to.driver = device.driver();
+    to.pool = device.pool();
+    to.device = device.device();
+    to.cdi_devices = Get(device.cdi_devices());
+    to.uuid = device.uuid();
+    to.pci_address = device.pci_address();
+  }
+  info.cdi_devices = Get(message.cdi_devices());
+  return info;
+}
+
 pb::ForeignHolderInfo ToProto(const ForeignHolderInfo& info) {
   pb::ForeignHolderInfo message;
   *message.mutable_holder() = MessageOfHolder(info.holder);

@@ -140,6 +140,13 @@ class ConnectedInspector : public Inspector {
     return GetAll<ForeignHolderInfo>(response.holders());
   }
 
+  absl::StatusOr<std::vector<DeviceHolderInfo>> DeviceHolders() override {
+    DEVMGR_ASSIGN_OR_RETURN(const auto response,
+                            Call<pb::DeviceHoldersResponse>(
+                                "DeviceHolders", pb::DeviceHoldersRequest()));
+    return GetAll<DeviceHolderInfo>(response.holders());
+  }
+
   absl::StatusOr<std::vector<SourceInfo>> Sources() override {
     DEVMGR_ASSIGN_OR_RETURN(
         const auto response,

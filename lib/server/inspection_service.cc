@@ -241,6 +241,13 @@ std::map<std::string, rpc::UnaryHandler> InspectionService::Methods() {
         PutAll(self.Sources(), response.mutable_sources());
         return StatusOr<pb::SourcesResponse>(std::move(response));
       });
+  methods[Path("DeviceHolders")] =
+      Method<pb::DeviceHoldersRequest>([](Self& self, const auto&) {
+        pb::DeviceHoldersResponse response;
+        PutAll(self.manager_.View()->DeviceHolders(),
+               response.mutable_holders());
+        return StatusOr<pb::DeviceHoldersResponse>(std::move(response));
+      });
   methods[Path("ForeignHolders")] =
       Method<pb::ForeignHoldersRequest>([](Self& self, const auto&) {
         pb::ForeignHoldersResponse response;

@@ -82,6 +82,9 @@ class StateDirInspector : public Inspector {
   absl::StatusOr<std::vector<ResourceInfo>> Resources() override {
     return view_->Resources();
   }
+  absl::StatusOr<std::vector<DeviceHolderInfo>> DeviceHolders() override {
+    return view_->DeviceHolders();
+  }
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
     return view_->ForeignHolders();
   }

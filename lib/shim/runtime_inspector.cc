@@ -6,7 +6,6 @@
 #include <future>
 #include <utility>
 
-#include "common/enum_names.h"
 #include "common/status.h"
 #include "cri/messages.h"
 #include "cri/runtime_fields.h"
@@ -115,17 +114,6 @@ class ConnectedRuntime : public RuntimeInspector {
 };
 
 }  // namespace
-
-std::string_view RuntimeContainerStateName(RuntimeContainer::State state) {
-  using enum RuntimeContainer::State;
-  static constexpr auto kNames = EnumTable<RuntimeContainer::State>({
-      {kCreated, "created"},
-      {kRunning, "running"},
-      {kExited, "exited"},
-      {kUnknown, "unknown"},
-  });
-  return kNames.Of(state, "unknown");
-}
 
 absl::StatusOr<std::unique_ptr<RuntimeInspector>> RuntimeInspector::Connect(
     const std::filesystem::path& endpoint, std::chrono::milliseconds timeout) {

@@ -31,6 +31,8 @@ class RuntimeNews {
   void OnRuntime();
   /// As of the snapshot that there is now; put together once for each.
   const RuntimeSourceInfo& Info();
+  /// The snapshot that Info was of; null: it was not called yet.
+  const std::shared_ptr<const RuntimeSnapshot>& shown() const { return shown_; }
 
  private:
   void ReportUnknown();

@@ -11,6 +11,7 @@
 #include "claim/held_claims.h"
 #include "common/status.h"
 #include "state/views.h"
+#include "view/device_holders.h"
 #include "view/device_views.h"
 #include "view/numa_views.h"
 #include "view/pod_resources.h"
@@ -155,6 +156,10 @@ class MomentView final : public NodeView {
   }
   std::vector<ForeignHolderInfo> ForeignHolders() const override {
     return state::ForeignHoldersOf(moment_.state);
+  }
+
+  std::vector<DeviceHolderInfo> DeviceHolders() const override {
+    return DeviceHoldersOf(moment_, surroundings_.runs.get());
   }
 
   absl::StatusOr<std::vector<ResourceDevices>> HeldDevices(

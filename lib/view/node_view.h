@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 #include <devmgr/node_view.h>
+#include <devmgr/runtime_source.h>
 
 #include <cstdint>
 #include <memory>
@@ -25,6 +26,8 @@ struct Surroundings {
   std::vector<std::shared_ptr<const RuntimeInfo>> runtimes;
   /// What is known of what the runtime runs; nothing: there is no source.
   std::optional<RuntimeSourceInfo> runtime;
+  /// The same as it was published; null: there is no source.
+  std::shared_ptr<const RuntimeSnapshot> runs;
 };
 
 std::shared_ptr<const NodeView> NodeViewOf(Moment moment,

@@ -187,6 +187,26 @@ TEST(HardwareTest, ADiskIsNotItsController) {
               ElementsAre("node:c4:64"));
 }
 
+// For those who know the device from elsewhere: a UUID as it is spelled.
+TEST(HardwareTest, NamesForJoins) {
+  const std::string gpu = std::string("GPU-") + kUuid;
+  EXPECT_EQ(NamesOf(DeviceId(gpu)), (HardwareNames{gpu, ""}));
+  EXPECT_EQ(NamesOf(DeviceId(gpu + "::3")), (HardwareNames{gpu, ""}));
+  EXPECT_EQ(NamesOf(DeviceId("0000:3B:00.0")),
+            (HardwareNames{"", "0000:3b:00.0"}));
+  EXPECT_EQ(NamesOf(DeviceId("7")), HardwareNames());
+  SliceDevice device;
+  device.attributes = {{"gpu.example.com/uuid", SharedText(gpu)},
+                       {"model", SharedText("x")},
+                       {"pciBusID", SharedText("3b:00.0")}};
+  EXPECT_EQ(NamesOf(device, {}), (HardwareNames{gpu, "0000:3b:00.0"}));
+  device.attributes = {{"pciBusID", SharedText("nowhere")},
+                       {"uuid", SharedText("none")}};
+  EXPECT_EQ(NamesOf(device, {}), HardwareNames());
+  EXPECT_EQ(NamesOf(OfAttributes({{"uuid", SharedText(gpu)}})),
+            (HardwareNames{kUuid, ""}));
+}
+
 TEST(HardwareTest, OwnersThatShareByIntent) {
   HardwareOptions options;
   options.shared = {"rdma/*", "d.example.com"};

@@ -8,12 +8,15 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cri/runtime_fields.h"
 #include "e2e/daemon.h"
 #include "e2e/example_program.h"
 #include "rpc/connection.h"
 #include "support/fake_cri_runtime.h"
+#include "support/mailbox.h"
 
 namespace devmgr {
 namespace {
@@ -113,6 +116,126 @@ TEST_F(RuntimeSourceTest, TheShimOfAnotherProcessSaysWhatRuns) {
   ShimProgram next(node_.root() / "next.log", flags);
   EXPECT_EQ(WaitFor("released").code, 0) << next.log();
   EXPECT_EQ(node_.cdi_files(), 0u);
+}
+
+// The daemon goes by shims with names: a kill of one is seen by its connection,
+// and what passes another one does not count.
+TEST_F(RuntimeSourceTest, NamedShimsSayWhatRuns) {
+  const std::string config = (node_.root() / "config.yaml").string();
+  std::ofstream(config) << "runtimeFromShims: [main]\n";
+  Has(1);
+  Daemon daemon(node_.root(), {"--config", config});
+  ASSERT_NE(daemon.Inspect(), nullptr) << daemon.log();
+  const auto flags = [&](const std::string& name) {
+    return std::vector<std::string>{
+        "--listen",  (node_.root() / (name + ".sock")).string(),
+        "--runtime", socket_,
+        "--devmgrd", (node_.root() / "devmgr.sock").string(),
+        "--name",    name};
+  };
+  const auto status_comes_to_say = [&](const std::string& text) {
+    const auto until = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < until) {
+      if (node_.Ctl({"status"}).out.find(text) != std::string::npos) {
+        return true;
+      }
+    }
+    return false;
+  };
+  const ShimProgram other(node_.root() / "other.log", flags("other"));
+  EXPECT_TRUE(status_comes_to_say("'other' at"));
+  EXPECT_THAT(node_.Ctl({"status"}).out,
+              AllOf(HasSubstr("runtime behind CRI shim main"),
+                    HasSubstr("CRI shim 'main' has not reported")));
+  node_.Write("p.yaml", ClaimManifest("c1", "u-c", {"gpu-0"}, {"u-p"}) +
+                            PodManifest("p", "u-p", "c1"));
+  ASSERT_EQ(WaitFor("ready").code, 0);
+  EXPECT_THAT(node_.Ctl({"get", "holders", "-o", "name"}).out,
+              HasSubstr("holder/default/p/c\n"));
+  ShimProgram shim(node_.root() / "main.log", flags("main"));
+  ASSERT_TRUE(status_comes_to_say("known for")) << shim.log();
+  // The container has an ID from now on.
+  EXPECT_THAT(node_.Ctl({"get", "holders", "-o", "wide"}).out,
+              AllOf(HasSubstr("i   "), HasSubstr("running"),
+                    HasSubstr("gpu.example.com/claim=u-c-gpu-0")));
+  const Exit json = node_.Ctl({"get", "holder", "i", "-o", "json"});
+  EXPECT_EQ(json.code, 0) << json.err;
+  EXPECT_THAT(json.out, HasSubstr("\"containerID\": \"i\""));
+  shim.Kill();
+  EXPECT_TRUE(status_comes_to_say("its connection has ended"));
+  node_.Remove("p.yaml");
+  ASSERT_TRUE(PodComesToSay("RuntimeUnknown"));
+  EXPECT_EQ(node_.cdi_files(), 1u);
+  Has(2);
+  const ShimProgram next(node_.root() / "next.log", flags("main"));
+  EXPECT_EQ(WaitFor("released").code, 0) << next.log();
+  EXPECT_EQ(node_.cdi_files(), 0u);
+}
+
+TEST_F(RuntimeSourceTest, NamesOfShimsAreInTheConfiguration) {
+  const auto print = [&](const std::string& text) {
+    const std::string config = (node_.root() / "print.yaml").string();
+    std::ofstream(config) << text << "\n";
+    return RunTool("devmgrd", {"--root", node_.root().string(), "--config",
+                               config, "--print-config"});
+  };
+  const Exit printed = print("runtimeFromShims: [a, b-1]");
+  EXPECT_EQ(printed.code, 0) << printed.err;
+  EXPECT_THAT(printed.out, HasSubstr("runtimeFromShims:\n  - a\n  - b-1\n"));
+  EXPECT_EQ(print(printed.out).out, printed.out);
+  EXPECT_THAT(print("runtimeFromShims: true").out,
+              HasSubstr("runtimeFromShims: true\n"));
+  for (const auto& [text, problem] :
+       {std::pair("runtimeFromShims: 7", "must be true, false, or a list"),
+        std::pair("runtimeFromShims: []", "0 names"),
+        std::pair("runtimeFromShims: [a, a]", "'a' is there twice"),
+        std::pair("runtimeFromShims: [a/b]", "'a/b' is not a name"),
+        std::pair("runtimeFromShims: [a]\nruntimeEndpoint: /run/r.sock",
+                  "excludes runtimeEndpoint")}) {
+    const Exit refused = print(text);
+    EXPECT_EQ(refused.code, 2) << text;
+    EXPECT_THAT(refused.err, HasSubstr(problem));
+  }
+}
+
+// A shim of a VM runtime needs to know all devices before it boots: no sandbox
+// is there, and what runs is known.
+TEST_F(RuntimeSourceTest, ASandboxKnowsTheDevicesOfItsPod) {
+  Daemon daemon(node_.root(), {"--runtime-endpoint", socket_});
+  ASSERT_NE(daemon.Inspect(), nullptr) << daemon.log();
+  node_.Write("p.yaml", ClaimManifest("c1", "u-c", {"gpu-0"}, {"u-p"}) +
+                            PodManifest("p", "u-p", "c1"));
+  ASSERT_EQ(WaitFor("ready").code, 0);
+  // pod-resources Get, and PodDevicesOf by the shim below.
+  const Exit get = node_.Ctl({"podresources", "--socket",
+                              (node_.root() / "pod-resources/kubelet.sock"),
+                              "get", "p", "-o", "json"});
+  EXPECT_EQ(get.code, 0) << get.err;
+  EXPECT_THAT(get.out, HasSubstr("gpu.example.com/claim=u-c-gpu-0"));
+  const std::string listen = (node_.root() / "shim.sock").string();
+  const ShimProgram shim(
+      node_.root() / "shim.log",
+      {"--listen", listen, "--runtime", socket_, "--devmgrd",
+       (node_.root() / "devmgr.sock").string(), "--sandbox-devices"});
+  ASSERT_TRUE(shim.Logs("listens at")) << shim.log();
+  auto client = rpc::Dial(*rpc_, listen, [] {});
+  ASSERT_TRUE(client.ok()) << client.status();
+  Mailbox<absl::StatusOr<std::string>> answers;
+  (*client)->Call(
+      std::string(cri::method::kRunPodSandbox),
+      CriField(1, CriField(1, CriField(1, "p") + CriField(2, "u-p") +
+                                  CriField(3, "default"))),
+      {kPatience}, [&](absl::StatusOr<std::string> result) {
+        answers.Put(std::move(result));
+      });
+  const auto answer = answers.Take();
+  ASSERT_TRUE(answer.has_value() && answer->ok()) << shim.log();
+  const auto request = cri_.sandbox_requests.Take();
+  ASSERT_TRUE(request.has_value());
+  EXPECT_THAT(*request,
+              HasSubstr(CriField(
+                  7, CriField(1, "cdi.k8s.io/devmgr_sandbox") +
+                         CriField(2, "gpu.example.com/claim=u-c-gpu-0"))));
 }
 
 }  // namespace

@@ -110,6 +110,11 @@ TEST_F(ControlUsersTest, ControlUsersMayControlAndLookButNotMaintain) {
                              "Pods",      "Resolve",
                              "Resources", "Slices",
                              "StateAt",   "WaitForChange"}) {
+  for (const char* method :
+       {"BeforeContainerStart", "Claims", "Debts", "DeviceClasses",
+        "DeviceHolders", "Devices", "Events", "FindPod", "ForeignHolders",
+        "History", "Node", "Plugins", "PodDevicesOf", "Pods", "Resolve",
+        "Resources", "Slices", "StateAt", "WaitForChange"}) {
     EXPECT_NE(Call<ipb::PodsResponse>(*connection, inspect + method,
                                       ipb::PodsRequest())
                   .status()

@@ -54,6 +54,22 @@ TEST(ConvertTest, ForeignHoldersKeepEveryField) {
   }
 }
 
+TEST(ConvertTest, DeviceHoldersKeepEveryField) {
+  const DeviceHolderInfo info{
+      {"ns", "p"},
+      {"u-p"},
+      "main",
+      "abc",
+      "running",
+      At(7),
+      {{"example.com/gpu", {}, "", "", "0", {"example.com/gpu=0"}, "u", "pci"},
+       {{}, {"ns", "c"}, "d.example.com", "pool", "dev", {}, "", ""}},
+      {"example.com/gpu=all"}};
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(info))), info);
+  EXPECT_EQ(FromProto(OverTheWire(ToProto(DeviceHolderInfo()))),
+            DeviceHolderInfo());
+}
+
 TEST(ConvertTest, ReportsKeepTheirHolders) {
   RuntimeReport report;
   report.holders = {SomeHolder(), ForeignHolder()};

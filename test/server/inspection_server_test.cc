@@ -94,6 +94,7 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
     world.devices.resize(4);
     world.classes.resize(5);
     world.holders.resize(7);
+    world.device_holders.resize(8);
     world.history->resize(6);
     for (std::size_t i = 0; i < 6; ++i) (*world.history)[i].sequence = i + 1;
   });
@@ -101,6 +102,7 @@ TEST_F(InspectionServerTest, ShowsWhatTheManagerShows) {
   const auto inspector = Connect();
   EXPECT_EQ(inspector->Node()->version, "7");
   EXPECT_THAT(*inspector->ForeignHolders(), SizeIs(7));
+  EXPECT_THAT(*inspector->DeviceHolders(), SizeIs(8));
   ASSERT_THAT(*inspector->Pods(), SizeIs(1));
   EXPECT_EQ(inspector->Pods()->front().name, kPod);
   EXPECT_THAT(*inspector->Claims(), SizeIs(2));

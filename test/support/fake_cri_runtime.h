@@ -109,8 +109,12 @@ class FakeCriRuntime {
           cri::method::kRemovePodSandbox, cri::method::kCreateContainer,
           cri::method::kStartContainer, cri::method::kStopContainer,
           cri::method::kRemoveContainer}) {
-      options.methods[std::string(method)] = [](const std::string&,
-                                                const rpc::Respond& respond) {
+      options.methods[std::string(method)] = [this, method](
+                                                 const std::string& request,
+                                                 const rpc::Respond& respond) {
+        if (method == cri::method::kRunPodSandbox) {
+          sandbox_requests.Put(request);
+        }
         respond(CriField(1, "made"));
       };
     }
@@ -123,6 +127,7 @@ class FakeCriRuntime {
   Mailbox<std::string> statuses;  ///< Requests for the status of a container.
   Mailbox<int> looks;             ///< One for each list of containers.
   Mailbox<int> addresses;         ///< One for each status of a sandbox.
+  Mailbox<std::string> sandbox_requests;  ///< Of RunPodSandbox.
 
  private:
   absl::StatusOr<std::string> AnswerOf(std::string_view method) {

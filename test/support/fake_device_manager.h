@@ -44,6 +44,7 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::map<PodUid, PodAlignmentInfo> alignments;
     std::vector<RuntimeInfo> runtimes;
     std::vector<ForeignHolderInfo> holders;
+    std::vector<DeviceHolderInfo> device_holders;
     std::vector<RuntimeReport> reports;  ///< That were taken.
     absl::Status report_status;          ///< Not OK: no report is taken.
     /// What views tell of pods, whatever is above.
@@ -254,6 +255,9 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
     std::vector<SliceInfo> Slices() const override { return world_.slices; }
     std::vector<ForeignHolderInfo> ForeignHolders() const override {
       return world_.holders;
+    }
+    std::vector<DeviceHolderInfo> DeviceHolders() const override {
+      return world_.device_holders;
     }
     std::vector<RuntimeInfo> Runtimes() const override {
       return world_.runtimes;

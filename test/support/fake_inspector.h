@@ -30,6 +30,7 @@ struct FakeNode {
   std::vector<SliceInfo> slices;
   absl::StatusOr<std::filesystem::path> kubeconfig = "/kubeconfig/d";
   std::vector<ForeignHolderInfo> holders;
+  std::vector<DeviceHolderInfo> device_holders;
   std::vector<SourceInfo> sources;
   std::vector<DecisionInfo> history;
   std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at;
@@ -100,6 +101,9 @@ class FakeInspector : public Inspector {
   }
   absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() override {
     return Get(&FakeNode::holders);
+  }
+  absl::StatusOr<std::vector<DeviceHolderInfo>> DeviceHolders() override {
+    return Get(&FakeNode::device_holders);
   }
   absl::StatusOr<std::vector<SourceInfo>> Sources() override {
     return Get(&FakeNode::sources);

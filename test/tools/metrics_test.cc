@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <prometheus/text_serializer.h>
 
+#include "devmgrd/name_limit.h"
 #include "support/fake_device_manager.h"
 
 namespace devmgrd {
@@ -326,6 +327,64 @@ TEST_F(MetricsPageTest, ShowsWhatCriShimsReport) {
   has("devmgr_shim_callers_turned_away_total", "", "4\n");
   EXPECT_THAT(page, HasSubstr("# TYPE devmgr_shim_known gauge"));
   EXPECT_THAT(page, HasSubstr("# TYPE devmgr_shim_containers_total counter"));
+}
+
+devmgr::DeviceHolderInfo HolderOf(const std::string& pod,
+                                  const std::string& device) {
+  devmgr::DeviceHolderInfo holder;
+  holder.pod = {"ns", pod};
+  holder.pod_uid = {"u-" + pod};
+  holder.container = "main";
+  holder.devices.emplace_back().device = device;
+  return holder;
+}
+
+// What exporters join with what they know of containers, and of devices.
+TEST_F(MetricsPageTest, ContainersHaveTheirDevices) {
+  manager_.Set([](World& world) {
+    devmgr::DeviceHolderInfo holder = HolderOf("p", "GPU-1");
+    holder.container_id = "abc";
+    holder.state = "running";
+    holder.devices[0].resource = "example.com/gpu";
+    holder.devices[0].uuid = "GPU-1";
+    holder.devices[0].cdi_devices = {"example.com/gpu=1", "example.com/gpu=2"};
+    devmgr::ContainerDevice& nic = holder.devices.emplace_back();
+    nic.driver = "nic.example.com";
+    nic.pool = "node-1";
+    nic.device = "nic-0";
+    nic.pci_address = "0000:3b:00.0";
+    world.device_holders = {holder, HolderOf("over", "GPU-2")};
+    world.device_holders[1].state = "exited";
+  });
+  const std::string page = Page();
+  constexpr char kPod[] =
+      "devmgr_container_device_info{namespace=\"ns\",pod=\"p\",pod_uid="
+      "\"u-p\",container=\"main\",container_id=\"abc\",";
+  EXPECT_THAT(
+      page,
+      HasSubstr(std::string(kPod) +
+                "resource_name=\"example.com/gpu\",driver_name=\"\",pool=\"\","
+                "device=\"GPU-1\",cdi_device=\"example.com/gpu=1,example.com/"
+                "gpu=2\",uuid=\"GPU-1\",pci_address=\"\"} 1\n"));
+  EXPECT_THAT(page,
+              HasSubstr(std::string(kPod) +
+                        "resource_name=\"\",driver_name=\"nic.example.com\","
+                        "pool=\"node-1\",device=\"nic-0\",cdi_device=\"\","
+                        "uuid=\"\",pci_address=\"0000:3b:00.0\"} 1\n"));
+  EXPECT_THAT(page, Not(HasSubstr("GPU-2")));
+  EXPECT_THAT(page, HasSubstr("devmgr_container_devices_left_out 0\n"));
+}
+
+TEST_F(MetricsPageTest, ThereIsABoundToDevicesOfContainers) {
+  manager_.Set([](World& world) {
+    for (std::size_t i = 0; i < kMostContainerDevices + 7; ++i) {
+      world.device_holders.push_back(HolderOf("p", "d" + std::to_string(i)));
+    }
+  });
+  const std::string page = Page();
+  EXPECT_THAT(page, HasSubstr("devmgr_container_devices_left_out 7\n"));
+  EXPECT_THAT(page, HasSubstr("device=\"d4095\""));
+  EXPECT_THAT(page, Not(HasSubstr("device=\"d4096\"")));
 }
 
 TEST_F(MetricsPageTest, DetachedOnlyTheCountsAreLeft) {

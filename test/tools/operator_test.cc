@@ -183,14 +183,76 @@ TEST_F(HoldersTest, AreListed) {
             "holder/ffff\n");
   const auto json =
       nlohmann::json::parse(Run({"get", "holder", "0123", "-o", "json"}).out);
-  EXPECT_EQ(json.at("kind"), "ForeignHolder");
+  EXPECT_EQ(json.at("kind"), "Holder");
   const auto& status = json.at("status");
+  EXPECT_TRUE(status.at("foreign").get<bool>());
   EXPECT_EQ(status.at("pod").at("name"), "stray");
   EXPECT_EQ(status.at("resources").at(0).at("devices").size(), 2u);
   EXPECT_EQ(status.at("cdiDevices").at(0), "v.com/c=1");
   EXPECT_FALSE(status.contains("freed"));
   EXPECT_THAT(Run({"get", "holder", "77"}).err,
-              HasSubstr("no foreign container '77'"));
+              HasSubstr("no container '77' is known"));
+}
+
+/// For those who join what they know of containers with what they know of
+/// devices.
+TEST_F(HoldersTest, ContainersOfPodsStandAmongThem) {
+  DeviceHolderInfo info;
+  info.pod = {"default", "train"};
+  info.pod_uid = {"u-train"};
+  info.container = "main";
+  info.container_id = "abcdef0123456789";
+  info.state = "running";
+  info.created_at = now_ - minutes(7);
+  info.devices = {{"example.com/gpu",
+                   {},
+                   "",
+                   "",
+                   "GPU-1",
+                   {"example.com/gpu=GPU-1"},
+                   "GPU-1",
+                   ""},
+                  {{},
+                   {"default", "c"},
+                   "nic.example.com",
+                   "node-1",
+                   "nic-0",
+                   {},
+                   "",
+                   "0000:3b:00.0"}};
+  node_.device_holders = {info};
+  info.container = "sidecar";
+  info.container_id.clear();
+  info.state.clear();
+  info.created_at.reset();
+  node_.device_holders.push_back(info);
+  const Result table = Run({"get", "holders", "-n", "default"});
+  EXPECT_THAT(
+      table.out,
+      AllOf(HasSubstr("abcdef0123456   default     train   main"),
+            HasSubstr("example.com/gpu/GPU-1,nic.example.com/node-1/nic-0"),
+            HasSubstr("7m"), HasSubstr("<none>")));
+  EXPECT_THAT(
+      Run({"get", "holders", "-o", "wide"}).out,
+      AllOf(HasSubstr("u-train"), HasSubstr("running"),
+            HasSubstr("0000:3b:00.0"), HasSubstr("example.com/gpu=GPU-1")));
+  EXPECT_THAT(Run({"get", "holders", "-o", "name"}).out,
+              AllOf(HasSubstr("holder/abcdef0123456789\n"),
+                    HasSubstr("holder/default/train/sidecar\n"),
+                    HasSubstr("holder/ffff\n")));
+  const auto json =
+      nlohmann::json::parse(Run({"get", "holder", "abc", "-o", "json"}).out);
+  const auto& status = json.at("status");
+  EXPECT_FALSE(status.at("foreign").get<bool>());
+  EXPECT_EQ(status.at("containerID"), "abcdef0123456789");
+  EXPECT_EQ(status.at("pod").at("uid"), "u-train");
+  const auto& devices = status.at("devices");
+  EXPECT_EQ(devices.at(0).at("resource"), "example.com/gpu");
+  EXPECT_EQ(devices.at(0).at("uuid"), "GPU-1");
+  EXPECT_FALSE(devices.at(0).contains("claim"));
+  EXPECT_EQ(devices.at(1).at("claim").at("name"), "c");
+  EXPECT_EQ(devices.at(1).at("pciAddress"), "0000:3b:00.0");
+  EXPECT_EQ(Run({"get", "holders", "-o", "yaml"}).code, 0);
 }
 
 TEST_F(HoldersTest, AreFreedOnlyWhenThatIsMeant) {

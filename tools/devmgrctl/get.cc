@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "commands.h"
+#include "holders.h"
 #include "listing.h"
 #include "lookup.h"
 #include "numa.h"
@@ -250,45 +251,6 @@ const Listing<DeviceClassInfo> kClasses = {
     },
     [](const Session&, const DeviceClassInfo& item) { return Row{item.note}; }};
 
-const Listing<ForeignHolderInfo> kHolders = {
-    "ForeignHolderList",
-    "holder",
-    {"CONTAINER", "NAMESPACE", "POD", "DEVICES", "FREED", "AGE"},
-    {"NAME", "UID", "ENDPOINT", "WHY"},
-    [](const ForeignHolderInfo& info) {
-      return std::vector<std::string>{info.holder.container_id};
-    },
-    [](const ForeignHolderInfo& info) { return info.holder.container_id; },
-    [](const Session& session, const ForeignHolderInfo& info) {
-      const ForeignHolder& holder = info.holder;
-      // As much of the ID as crictl shows.
-      return Row{session.wide() ? holder.container_id
-                                : holder.container_id.substr(0, 13),
-                 holder.pod.ns,
-                 holder.pod.name,
-                 DevicesText(holder),
-                 info.freed,
-                 session.Age(info.since)};
-    },
-    [](const Session&, const ForeignHolderInfo& info) {
-      return Row{info.holder.container, info.holder.pod_uid.value,
-                 info.endpoint, info.holder.why};
-    }};
-
-/// Of a name that was given: the object itself for programs, where it is one.
-template <typename Info>
-absl::Status ListNamed(const Session& session, std::vector<Info> infos,
-                       const Listing<Info>& listing) {
-  if (!session.is_document() || infos.size() != 1) {
-    return List(session, std::move(infos), listing);
-  }
-  const std::string_view list_kind = listing.list_kind;
-  const std::string kind(list_kind.substr(0, list_kind.rfind("List")));
-  PrintDocument(session.out(), DocumentOf(kind, ItemOf(infos.front())),
-                session.options().format);
-  return absl::OkStatus();
-}
-
 absl::Status GetPods(const Session& session, Inspector& inspector) {
   const ObjectName& name = session.options().name;
   if (!name.name.empty()) {
@@ -344,25 +306,6 @@ absl::Status GetDebts(const Session& session, Inspector& inspector) {
                   [&](const DebtInfo& debt) { return debt.claim.ns != ns; });
   }
   return List(session, *std::move(debts), kDebts);
-}
-
-/// Those whose IDs begin with the name.
-absl::Status GetHolders(const Session& session, Inspector& inspector) {
-  const std::string& ns = session.options().ns;
-  const std::string& id = session.options().name.name;
-  auto holders = inspector.ForeignHolders();
-  if (!holders.ok()) return holders.status();
-  std::erase_if(*holders, [&](const ForeignHolderInfo& info) {
-    return !info.holder.container_id.starts_with(id) ||
-           (!ns.empty() && info.holder.pod.ns != ns);
-  });
-  if (id.empty()) return List(session, *std::move(holders), kHolders);
-  if (holders->empty()) {
-    return MakeError(
-        absl::StatusCode::kNotFound,
-        fmt::format("the ledger has no foreign container '{}'", id));
-  }
-  return ListNamed(session, *std::move(holders), kHolders);
 }
 
 absl::Status GetPlugins(const Session& session, Inspector& inspector) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -102,6 +103,20 @@ absl::Status List(const Session& session, std::vector<Info> infos,
   } else {
     PrintLines(session, infos, listing);
   }
+  return absl::OkStatus();
+}
+
+/// Of a name that was given: the object itself for programs, where it is one.
+template <typename Info>
+absl::Status ListNamed(const Session& session, std::vector<Info> infos,
+                       const Listing<Info>& listing) {
+  if (!session.is_document() || infos.size() != 1) {
+    return List(session, std::move(infos), listing);
+  }
+  const std::string_view list_kind = listing.list_kind;
+  const std::string kind(list_kind.substr(0, list_kind.rfind("List")));
+  PrintDocument(session.out(), DocumentOf(kind, ItemOf(infos.front())),
+                session.options().format);
   return absl::OkStatus();
 }
 

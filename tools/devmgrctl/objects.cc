@@ -333,6 +333,7 @@ std::string DevicesText(const ForeignHolder& holder) {
 Json ItemOf(const ForeignHolderInfo& info) {
   const ForeignHolder& holder = info.holder;
   Json status;
+  status["foreign"] = true;
   status["container"] = holder.container;
   if (!holder.pod.name.empty()) {
     status["pod"] = Json{{"namespace", holder.pod.ns},
@@ -352,6 +353,53 @@ Json ItemOf(const ForeignHolderInfo& info) {
   if (!info.freed.empty()) status["freed"] = info.freed;
   return Json{{"metadata", Metadata(holder.container_id)},
               {"status", std::move(status)}};
+}
+
+std::string DevicesText(const DeviceHolderInfo& holder) {
+  std::vector<std::string> texts;
+  for (const ContainerDevice& device : holder.devices) {
+    texts.push_back(device.driver.empty()
+                        ? device.resource.value + "/" + device.device
+                        : device.driver + "/" + device.pool + "/" +
+                              device.device);
+  }
+  return Join(texts, ",");
+}
+
+Json ItemOf(const DeviceHolderInfo& info) {
+  const auto put = [](Json& to, const char* name, const std::string& text) {
+    if (!text.empty()) to[name] = text;
+  };
+  Json status;
+  status["foreign"] = false;
+  status["container"] = info.container;
+  put(status, "containerID", info.container_id);
+  put(status, "state", info.state);
+  status["pod"] = Json{{"namespace", info.pod.ns},
+                       {"name", info.pod.name},
+                       {"uid", info.pod_uid.value}};
+  if (info.created_at) PutTime(status, "createdAt", *info.created_at);
+  status["devices"] = Array(info.devices, [&](const ContainerDevice& device) {
+    Json item;
+    put(item, "resource", device.resource);
+    if (!device.claim.name.empty()) {
+      item["claim"] =
+          Json{{"namespace", device.claim.ns}, {"name", device.claim.name}};
+    }
+    put(item, "driver", device.driver);
+    put(item, "pool", device.pool);
+    item["device"] = device.device;
+    item["cdiDevices"] = Array(device.cdi_devices);
+    put(item, "uuid", device.uuid);
+    put(item, "pciAddress", device.pci_address);
+    return item;
+  });
+  if (!info.cdi_devices.empty()) status["cdiDevices"] = Array(info.cdi_devices);
+  const std::string name =
+      info.container_id.empty()
+          ? info.pod.ToString() + "/" + info.container.value
+          : info.container_id;
+  return Json{{"metadata", Metadata(name)}, {"status", std::move(status)}};
 }
 
 Json ItemOf(const SourceInfo& info) {

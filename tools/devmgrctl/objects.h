@@ -6,6 +6,7 @@
 
 #include <devmgr/container_devices.h>
 #include <devmgr/device_changes.h>
+#include <devmgr/device_holders.h>
 #include <devmgr/fsck.h>
 #include <devmgr/source_info.h>
 #include <devmgr/status_types.h>
@@ -35,6 +36,8 @@ std::string WhyOf(const SliceInfo& slice);
 
 /// What a foreign holder has: `RESOURCE/ID`, then CDI names.
 std::string DevicesText(const ForeignHolder& holder);
+/// Of a container of a pod: `RESOURCE/ID`, of claims `DRIVER/POOL/DEVICE`.
+std::string DevicesText(const DeviceHolderInfo& holder);
 
 /// Nothing is known of figures unless its plugin was here since the daemon
 /// started.
@@ -53,6 +56,7 @@ Json ItemOf(const DeviceInfo& device);
 Json ItemOf(const DeviceClassInfo& device_class);
 Json ItemOf(const SliceInfo& slice);
 Json ItemOf(const ForeignHolderInfo& info);
+Json ItemOf(const DeviceHolderInfo& info);
 Json ItemOf(const SourceInfo& info);
 Json ItemOf(const RuntimeSourceInfo& runtime);
 Json ItemOf(const EventInfo& event);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devmgrd/gauges.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <prometheus/client_metric.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,6 +28,7 @@ struct Views {
   std::vector<devmgr::ClaimInfo> claims;
   std::vector<devmgr::DebtInfo> debts;
   std::vector<devmgr::ForeignHolderInfo> holders;
+  std::vector<devmgr::DeviceHolderInfo> device_holders;
   std::vector<devmgr::PluginInfo> plugins;
   std::vector<devmgr::RegistrationSocketInfo> sockets;
   std::vector<devmgr::ResourceInfo> resources;
@@ -33,16 +36,45 @@ struct Views {
 };
 
 Views ViewsOf(const devmgr::NodeView& view) {
-  return {view.Node(),
-          view.Pods(),
-          view.Claims(),
-          view.Debts(),
-          view.ForeignHolders(),
-          view.Plugins(),
-          view.RegistrationSockets(),
-          view.Resources(),
-          view.Runtimes()};
+  return {view.Node(),           view.Pods(),
+          view.Claims(),         view.Debts(),
+          view.ForeignHolders(), view.DeviceHolders(),
+          view.Plugins(),        view.RegistrationSockets(),
+          view.Resources(),      view.Runtimes()};
 }
+
+/// A gauge, or a counter that is read off a view, with its labels; what is
+/// added under the same labels adds up.
+class Gauge {
+ public:
+  using Type = prometheus::MetricType;
+  Gauge(std::string name, std::string help, Type type = Type::Gauge)
+      : name_(std::move(name)), help_(std::move(help)), type_(type) {}
+
+  void Add(Labels labels, double value) { values_[std::move(labels)] += value; }
+  void Set(Labels labels, double value) { values_[std::move(labels)] = value; }
+
+  prometheus::MetricFamily Family() const {
+    prometheus::MetricFamily family;
+    family.name = name_;
+    family.help = help_;
+    family.type = type_;
+    for (const auto& [labels, value] : values_) {
+      prometheus::ClientMetric metric;
+      metric.label = labels;
+      (type_ == Type::Gauge ? metric.gauge.value : metric.counter.value) =
+          value;
+      family.metric.push_back(std::move(metric));
+    }
+    return family;
+  }
+
+ private:
+  const std::string name_;
+  const std::string help_;
+  const Type type_;
+  std::map<Labels, double> values_;
+};
 
 Gauge SocketGauge(const Views& views) {
   Gauge gauge("plugin_manager_total_plugins",
@@ -169,6 +201,47 @@ Gauge HolderGauge(const Views& views) {
     gauge.Add({{"state", info.freed.empty() ? "held" : "freed"}}, 1);
   }
   return gauge;
+}
+
+std::string Joined(const std::vector<std::string>& texts) {
+  return fmt::format("{}", fmt::join(texts, ","));
+}
+
+/// What exporters join with what they know of containers or of devices. The
+/// same devices are left out each time, where there are too many.
+std::vector<Gauge> ContainerDeviceGauges(const Views& views) {
+  Gauge info("devmgr_container_device_info",
+             "1 for each device that a container has which has not exited");
+  Gauge left_out("devmgr_container_devices_left_out",
+                 "Devices of containers for which devmgr_container_device_info "
+                 "has no room");
+  std::size_t shown = 0;
+  double more = 0;
+  for (const devmgr::DeviceHolderInfo& holder : views.device_holders) {
+    if (holder.state == "exited") continue;
+    for (const devmgr::ContainerDevice& device : holder.devices) {
+      if (shown >= kMostContainerDevices) {
+        ++more;
+        continue;
+      }
+      ++shown;
+      info.Set({{"namespace", holder.pod.ns},
+                {"pod", holder.pod.name},
+                {"pod_uid", holder.pod_uid.value},
+                {"container", holder.container.value},
+                {"container_id", holder.container_id},
+                {"resource_name", device.resource.value},
+                {"driver_name", device.driver},
+                {"pool", device.pool},
+                {"device", device.device},
+                {"cdi_device", Joined(device.cdi_devices)},
+                {"uuid", device.uuid},
+                {"pci_address", device.pci_address}},
+               1);
+    }
+  }
+  left_out.Add({}, more);
+  return {info, left_out};
 }
 
 /// Of each CRI shim that has reported, by its socket.
@@ -348,6 +421,9 @@ std::vector<Gauge> NodeGauges(const Views& views) {
   }
   for (Gauge& gauge : DriverGauges(views)) gauges.push_back(std::move(gauge));
   for (Gauge& gauge : ShimGauges(views)) gauges.push_back(std::move(gauge));
+  for (Gauge& gauge : ContainerDeviceGauges(views)) {
+    gauges.push_back(std::move(gauge));
+  }
   return gauges;
 }
 

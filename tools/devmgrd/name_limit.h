@@ -12,6 +12,9 @@ namespace devmgrd {
 /// cannot make us grow.
 inline constexpr std::size_t kMostNames = 1000;
 
+/// As many devices of containers are shown, one series each.
+inline constexpr std::size_t kMostContainerDevices = 4096;
+
 /// The first names that come, and `other` for those that come too late.
 class NameLimit {
  public:

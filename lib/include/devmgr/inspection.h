@@ -9,6 +9,7 @@
 #include <devmgr/container_devices.h>
 #include <devmgr/control.h>
 #include <devmgr/device_changes.h>
+#include <devmgr/device_holders.h>
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/fsck.h>
@@ -112,6 +113,8 @@ class DEVMGR_EXPORT Inspector {
   /// Known to a running daemon only.
   virtual absl::StatusOr<std::vector<SliceInfo>> Slices() = 0;
   virtual absl::StatusOr<std::vector<ForeignHolderInfo>> ForeignHolders() = 0;
+  /// See NodeView::DeviceHolders. Of a stopped manager no container has an ID.
+  virtual absl::StatusOr<std::vector<DeviceHolderInfo>> DeviceHolders() = 0;
   /// Where objects come from; known to a running daemon only.
   virtual absl::StatusOr<std::vector<SourceInfo>> Sources() = 0;
   /// NUMA nodes and the devices on them, and what the hints of a pod came to;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <devmgr/device_holders.h>
 #include <devmgr/export.h>
 #include <devmgr/pod_resources.h>
 #include <devmgr/runtime_report.h>
@@ -51,6 +52,9 @@ class DEVMGR_EXPORT NodeView {
   virtual std::vector<RuntimeInfo> Runtimes() const = 0;
   /// Containers that hold what no pod was given, by their IDs.
   virtual std::vector<ForeignHolderInfo> ForeignHolders() const = 0;
+  /// Containers that have devices, by pod and as the pod has them. What a pod
+  /// is only about to be given does not count.
+  virtual std::vector<DeviceHolderInfo> DeviceHolders() const = 0;
   /// Devices of plugins that a container holds, by resource, with the NUMA
   /// nodes they had when they were chosen.
   ///   NotFound  the pod is not known
