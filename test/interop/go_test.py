@@ -4,8 +4,9 @@
 
 drivers/ holds more drivers on the official helper against devmgrd; in endpoint/
 the official client library talks to the endpoint for drivers, and `newest` is
-the same with the newest modules; in proxy/ grpc-go is a client of the CRI proxy,
-and the runtime behind it.
+the same with the newest modules; in podresources/ the official client lists what
+pods have; in proxy/ grpc-go is a client of the CRI proxy, and the runtime behind
+it.
 """
 
 import os

@@ -81,7 +81,7 @@ def build(source, out):
       return 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
     for command in (['go', 'build', '-o', out + '/', './...'],
                     ['go', 'test', '-c', '-o', out + '/', './drivers', './endpoint',
-                     './proxy']):
+                     './podresources', './proxy']):
       built = run(command, cwd=source)
       if built.returncode != 0:
         raise RuntimeError(built.stderr)
