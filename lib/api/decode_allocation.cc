@@ -162,6 +162,10 @@ AllocationResult DecodeAllocation(const Field& field) {
   return allocation;
 }
 
+void CheckDeviceStatus(const Field& entry) {
+  if (entry.RequireMap()) DecodeStatus(entry);
+}
+
 std::vector<AllocatedDeviceStatus> DecodeDeviceStatus(
     const Field& list, const std::optional<AllocationResult>& allocation) {
   std::vector<AllocatedDeviceStatus> statuses;

@@ -25,5 +25,7 @@ AllocationResult DecodeAllocation(const Field& field);
 /// `status.devices`, what drivers say of the devices; remarks only.
 std::vector<AllocatedDeviceStatus> DecodeDeviceStatus(
     const Field& list, const std::optional<AllocationResult>& allocation);
+/// One entry of it as an API server checks what a driver writes: errors.
+void CheckDeviceStatus(const Field& entry);
 
 }  // namespace devmgr::api

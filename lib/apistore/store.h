@@ -152,8 +152,9 @@ class Store {
 
   // For objects that their owner publishes here.
   /// As Load, but an object that is there keeps its UID, its times and what
-  /// drivers said of its devices, as far as these are still allocated; one with
-  /// another UID replaces it as a new object. What is equal is left alone.
+  /// drivers said of its devices, whatever `object` says of them, as far as
+  /// these are still allocated; one with another UID replaces it as a new
+  /// object. What is equal is left alone.
   Answer Publish(Json object, std::int64_t now);
   /// Removes an object at once, whatever its finalizers. True when it was there
   /// and is gone.

@@ -15,13 +15,17 @@ namespace {
 constexpr const char* kKept[] = {"uid", "creationTimestamp", "generation",
                                  "resourceVersion"};
 
-/// Takes what drivers said of devices, as far as the claim still has them.
-void KeepDeviceStatus(const Json& old, Json& object) {
+/// What is said of devices that the claim still has. Once it is there, drivers
+/// say it, and not its owner.
+void KeepDeviceStatus(const Json* old, Json& object) {
   static const Json::json_pointer kDevices("/status/devices");
-  if (!old.contains(kDevices) || object.contains(kDevices)) return;
   if (!object.contains("status") || !object["status"].is_object()) return;
+  const Json& source = old != nullptr ? *old : object;
+  const Json said =
+      source.contains(kDevices) ? source.at(kDevices) : Json::array();
+  object["status"].erase("devices");
   Json kept = Json::array();
-  for (const Json& entry : old.at(kDevices)) {
+  for (const Json& entry : said) {
     Json alone = object;
     alone["status"]["devices"] = Json::array({entry});
     if (CheckDeviceStatus(alone).empty()) kept.push_back(entry);
@@ -97,6 +101,7 @@ Answer Store::Publish(Json object, std::int64_t now) {
     old = nullptr;
   }
   DeviceOwners owners;
+  if (type.has_device_status) KeepDeviceStatus(old.get(), object);
   if (old != nullptr) {
     Json& metadata = object["metadata"];
     for (const char* field : kKept) {
@@ -104,7 +109,6 @@ Answer Store::Publish(Json object, std::int64_t now) {
       if (it != (*old)["metadata"].end()) metadata[field] = *it;
     }
     if (type.has_device_status) {
-      KeepDeviceStatus(*old, object);
       owners = TableOf(type).at(key).owners;
       DropLostOwners(object, owners);
     }

@@ -314,8 +314,9 @@ Answer Store::Update(const Target& target, Json object, DeviceOwners owners,
   }
   if (type.has_device_status) DropLostOwners(object, owners);
   if (options.dry_run) return Shown(target, object);
-  if (object == old) {
-    TableOf(type).at(key).owners = std::move(owners);
+  // Who applied an entry is part of what is durable, as managedFields are of
+  // an object.
+  if (object == old && owners == TableOf(type).at(key).owners) {
     return Shown(target, old);
   }
   const bool done = metadata.contains("deletionTimestamp") &&

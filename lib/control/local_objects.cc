@@ -2,6 +2,7 @@
 #include "control/local_objects.h"
 
 #include <algorithm>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -79,6 +80,32 @@ std::shared_ptr<const T> Find(const ObjectMap<T>& objects,
   return found == nullptr ? nullptr : *found;
 }
 
+bool IsAllocated(const ResourceClaim& claim,
+                 const AllocatedDeviceStatus& status) {
+  if (!claim.status.allocation.has_value()) return false;
+  const auto& results = claim.status.allocation->results;
+  return std::any_of(results.begin(), results.end(), [&](const auto& result) {
+    return result.driver == status.driver && result.pool == status.pool &&
+           result.device == status.device && result.share_id == status.share_id;
+  });
+}
+
+/// The claim with what drivers say of the devices that it has.
+std::shared_ptr<const ResourceClaim> WithDeviceStatus(
+    std::shared_ptr<const ResourceClaim> claim,
+    const ClaimDeviceStatus& status) {
+  // One of that name that came later: nothing was said of its devices.
+  if (claim->metadata.uid != status.uid) return claim;
+  std::vector<AllocatedDeviceStatus> devices;
+  std::copy_if(status.devices.begin(), status.devices.end(),
+               std::back_inserter(devices),
+               [&](const auto& each) { return IsAllocated(*claim, each); });
+  if (devices == claim->status.devices) return claim;
+  auto shown = std::make_shared<ResourceClaim>(*claim);
+  shown->status.devices = std::move(devices);
+  return shown;
+}
+
 }  // namespace
 
 Pod WithLocalStatus(const Pod& pod, const state::State& state) {
@@ -117,6 +144,14 @@ void LocalObjects::FollowRecords(const Records& records,
 
 std::shared_ptr<const ResourceClaim> LocalObjects::ClaimNow(
     const ObjectName& name) const {
+  auto claim = DecidedClaim(name);
+  const auto status = Find(statuses_, name);
+  if (claim == nullptr || status == nullptr) return claim;
+  return WithDeviceStatus(std::move(claim), *status);
+}
+
+std::shared_ptr<const ResourceClaim> LocalObjects::DecidedClaim(
+    const ObjectName& name) const {
   const auto of_source = Find(source_claims_, name);
   const auto all = by_claim_.find(name);
   if (all == by_claim_.end()) return of_source;
@@ -149,7 +184,8 @@ std::shared_ptr<const Pod> LocalObjects::PodNow(const ObjectName& name) const {
 void LocalObjects::Show(const state::State& state, ObjectSnapshot* objects) {
   std::set<ObjectName> claims;
   std::set<ObjectName> pods;
-  const bool none = state.local_claims.empty() && records_.empty();
+  const bool none = state.local_claims.empty() && records_.empty() &&
+                    objects->device_statuses.empty() && statuses_.empty();
   if (none) {
     source_claims_ = shown_claims_ = objects->claims;
     source_pods_ = shown_pods_ = objects->pods;
@@ -158,6 +194,8 @@ void LocalObjects::Show(const state::State& state, ObjectSnapshot* objects) {
   FollowRecords(state.local_claims, &claims, &pods);
   AddChanged(source_claims_, objects->claims, &claims);
   AddChanged(source_pods_, objects->pods, &pods);
+  AddChanged(statuses_, objects->device_statuses, &claims);
+  statuses_ = objects->device_statuses;
   source_claims_ = objects->claims;
   source_pods_ = objects->pods;
   for (const ObjectName& name : claims) {

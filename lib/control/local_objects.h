@@ -24,8 +24,9 @@ class LocalObjects {
   /// Puts claims that this node made into `objects`, gives claims of the source
   /// the allocation and the reservations that this node decided, and pods the
   /// names of the claims that were made for them. A claim that is in use stays
-  /// though the source has it no more, as its finalizer would have it. An
-  /// object that did not change stays the same pointer.
+  /// though the source has it no more, as its finalizer would have it. Each
+  /// claim has what drivers say of its devices (`device_statuses`). An object
+  /// that did not change stays the same pointer.
   void Show(const state::State& state, ObjectSnapshot* objects);
 
  private:
@@ -36,6 +37,8 @@ class LocalObjects {
                      std::set<ObjectName>* pods);
   // As they are shown now; null: there is none.
   std::shared_ptr<const ResourceClaim> ClaimNow(const ObjectName& name) const;
+  std::shared_ptr<const ResourceClaim> DecidedClaim(
+      const ObjectName& name) const;
   std::shared_ptr<const Pod> PodNow(const ObjectName& name) const;
 
   Records records_;  ///< As they were followed last.
@@ -45,6 +48,7 @@ class LocalObjects {
   // As the source had them last, and as they were shown.
   ObjectMap<ResourceClaim> source_claims_;
   ObjectMap<ResourceClaim> shown_claims_;
+  ObjectMap<ClaimDeviceStatus> statuses_;
   ObjectMap<Pod> source_pods_;
   ObjectMap<Pod> shown_pods_;
 };

@@ -43,6 +43,26 @@ std::shared_ptr<const ResourceSlice> SliceOf(const std::string& json,
   return std::make_shared<const ResourceSlice>(std::move(*slice));
 }
 
+/// What drivers say of the devices of a claim; null for what is none.
+std::shared_ptr<const ClaimDeviceStatus> StatusOf(
+    const std::string& json, const std::string& node_name) {
+  DecodedManifest decoded = DecodeManifest(json, "ResourceClaim", node_name);
+  auto* claim = decoded.objects.size() == 1
+                    ? std::get_if<ResourceClaim>(&decoded.objects[0].object)
+                    : nullptr;
+  if (claim == nullptr) return nullptr;
+  return std::make_shared<const ClaimDeviceStatus>(
+      ClaimDeviceStatus{claim->metadata.uid, std::move(claim->status.devices)});
+}
+
+ObjectName ClaimNameOf(const std::string& json) {
+  const auto claim = nlohmann::json::parse(json, nullptr, false);
+  static const nlohmann::json::json_pointer kMeta("/metadata");
+  if (!claim.is_object() || !claim.contains(kMeta)) return {};
+  const auto& metadata = claim.at(kMeta);
+  return {metadata.value("namespace", ""), metadata.value("name", "")};
+}
+
 std::string NodeJson(const std::string& name, const std::string& uid) {
   const nlohmann::json node = {{"apiVersion", "v1"},
                                {"kind", "Node"},
@@ -50,7 +70,8 @@ std::string NodeJson(const std::string& name, const std::string& uid) {
   return node.dump();
 }
 
-/// The objects of one source, and slices that are set here.
+/// The objects of one source, with the slices and the statuses of devices that
+/// are set here.
 class SourceWithSlices final : public ObjectSource {
  public:
   explicit SourceWithSlices(ObjectSource& objects) : objects_(objects) {
@@ -77,6 +98,33 @@ class SourceWithSlices final : public ObjectSource {
       }
     }
     OnChange();
+  }
+
+  /// Null: there is none any more.
+  void SetDeviceStatus(const ObjectName& claim,
+                       std::shared_ptr<const ClaimDeviceStatus> status) {
+    {
+      MutexLock lock(mutex_);
+      if (status != nullptr) {
+        statuses_.insert_or_assign(claim, std::move(status));
+      } else if (statuses_.erase(claim) == 0) {
+        return;
+      }
+    }
+    OnChange();
+  }
+
+  /// Those of other claims go: the claims have gone from the endpoint.
+  void KeepDeviceStatusesOf(const std::map<ObjectName, std::string>& claims) {
+    std::vector<ObjectName> gone;
+    {
+      MutexLock lock(mutex_);
+      for (const auto& [name, status] : statuses_) {
+        if (claims.count(name) == 0) gone.push_back(name);
+      }
+      for (const ObjectName& name : gone) statuses_.erase(name);
+    }
+    if (!gone.empty()) OnChange();
   }
 
   std::set<std::string> SliceNames() const {
@@ -128,9 +176,14 @@ class SourceWithSlices final : public ObjectSource {
     const auto objects = objects_.Snapshot();
     auto joined = std::make_shared<ObjectSnapshot>(*objects);
     MutexLock lock(mutex_);
-    for (const auto& [name, slice] : slices_) {
-      joined->resource_slices.insert_or_assign(name, slice);
+    if (joined->resource_slices.empty()) {
+      joined->resource_slices = slices_;
+    } else {
+      for (const auto& [name, slice] : slices_) {
+        joined->resource_slices.insert_or_assign(name, slice);
+      }
     }
+    joined->device_statuses = statuses_;
     joined_ = std::move(joined);
   }
   void OnChange() {
@@ -144,6 +197,7 @@ class SourceWithSlices final : public ObjectSource {
   ShowClaims show_;
   mutable Mutex mutex_;
   Slices slices_ DEVMGR_GUARDED_BY(mutex_);
+  ObjectMap<ClaimDeviceStatus> statuses_ DEVMGR_GUARDED_BY(mutex_);
   std::shared_ptr<const ObjectSnapshot> joined_ DEVMGR_GUARDED_BY(mutex_);
   Mutex call_mutex_;
   std::function<void()> changed_ DEVMGR_GUARDED_BY(call_mutex_);
@@ -283,13 +337,7 @@ class NodeEndpoint final : public DriverEndpoint {
     options.kubeconfig_dir = options_.kubeconfig_dir;
     options.address = options_.address;
     options.port = options_.port;
-    options.on_change = [this](const DriverChange& change) {
-      if (change.kind != DriverChange::Kind::kSlice) return;
-      source_.SetSlice(change.name,
-                       change.json.empty()
-                           ? nullptr
-                           : SliceOf(change.json, options_.node_name));
-    };
+    options.on_change = [this](const DriverChange& change) { Take(change); };
     DEVMGR_ASSIGN_OR_RETURN(auto served, Endpoint::Start(options, journal_));
     // Slices name it as their owner.
     DEVMGR_RETURN_IF_ERROR(
@@ -301,10 +349,36 @@ class NodeEndpoint final : public DriverEndpoint {
         source_.SetSlice(name, std::move(slice));
       }
     }
+    for (const std::string& json : served->Objects("ResourceClaim")) {
+      auto status = StatusOf(json, options_.node_name);
+      if (status != nullptr) {
+        source_.SetDeviceStatus(ClaimNameOf(json), std::move(status));
+      }
+    }
     endpoint_ = std::move(served);
     MutexLock lock(mutex_);
     server_ = endpoint_->server();
     return absl::OkStatus();
+  }
+
+  /// On the thread of the endpoint: what a driver has written.
+  void Take(const DriverChange& change) {
+    switch (change.kind) {
+      case DriverChange::Kind::kSlice:
+        source_.SetSlice(change.name,
+                         change.json.empty()
+                             ? nullptr
+                             : SliceOf(change.json, options_.node_name));
+        break;
+      case DriverChange::Kind::kClaimStatus:
+        source_.SetDeviceStatus(
+            {change.ns, change.name},
+            change.json.empty() ? nullptr
+                                : StatusOf(change.json, options_.node_name));
+        break;
+      case DriverChange::Kind::kEvent:
+        break;
+    }
   }
 
   /// Claims as they are now; what could not be shown is tried again with the
@@ -337,6 +411,7 @@ class NodeEndpoint final : public DriverEndpoint {
       for (const auto& [name, json] : claims_) all.push_back(json);
       DEVMGR_RETURN_IF_ERROR(endpoint_->SetObjects("ResourceClaim", all));
       has_stale_ = false;
+      source_.KeepDeviceStatusesOf(claims_);
       return absl::OkStatus();
     }
     for (const std::string& json : changed) {

@@ -11,6 +11,7 @@
 
 #include "apistore/patch.h"
 #include "common/status.h"
+#include "endpoint/device_status_rules.h"
 #include "endpoint/protobuf_body.h"
 #include "endpoint/slice_rules.h"
 #include "endpoint/store_journal.h"
@@ -43,6 +44,15 @@ ResourceType Namespaces() {
   return type;
 }
 
+/// Also what patches bring that is not known goes.
+void CleanDeviceStatus(ResourceType& claims) {
+  claims.admit = [admit = claims.admit](Json& object, const Json* old,
+                                        std::string_view now) {
+    DropUnknownStatusFields(object);
+    return admit(object, old, now);
+  };
+}
+
 ResourceType NewEvents(const ResourceType& events) {
   ResourceType type = events;
   type.group = "events.k8s.io";
@@ -64,6 +74,7 @@ std::vector<ResourceType> TypesOf(const EndpointOptions& options) {
           type.versions.end());
     }
     if (type.resource == "events") types.push_back(NewEvents(type));
+    if (type.has_device_status) CleanDeviceStatus(type);
     types.push_back(std::move(type));
   }
   types.push_back(Namespaces());
@@ -108,8 +119,9 @@ std::unique_ptr<apistore::Store> Service::MakeStore(std::uint64_t revision) {
   options.watch.events = options_.watch_events;
   options.random = RandomBits;
   options.admit = [this](const ResourceType& type, const Json& object,
-                         const Json*) {
+                         const Json* old) {
     std::vector<Cause> causes;
+    if (type.has_device_status) return CheckDeviceStatusRules(object, old);
     if (type.kind != "ResourceSlice") return causes;
     causes = CheckNodeOwners(object, options_.node_name, options_.node_uid);
     for (Cause& cause : CheckSliceRules(object, options_.node_name)) {
@@ -278,8 +290,13 @@ std::variant<ApiError, std::string> Service::BodyOf(
         "types include: application/json, {}",
         kProtobufMediaType));
   }
-  const bool whole = read != nullptr && (read->verb == Verb::kCreate ||
-                                         read->verb == Verb::kUpdate);
+  // The directives of other patches look like fields.
+  const bool is_plain_patch =
+      is_patch && (type == "application/apply-patch+yaml" ||
+                   type == "application/merge-patch+json");
+  const bool whole =
+      read != nullptr && (read->verb == Verb::kCreate ||
+                          read->verb == Verb::kUpdate || is_plain_patch);
   if (!whole) return std::string(request.body);
   return DropUnknown(request.body, *read, warnings);
 }

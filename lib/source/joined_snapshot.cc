@@ -204,6 +204,9 @@ ObjectSnapshot SnapshotJoin::Join(const ObjectSnapshot& first,
           &all_.device_taint_rules);
   Overlay(first_.quotas, first.quotas, second_.quotas, second.quotas,
           &all_.quotas);
+  Overlay(first_.device_statuses, first.device_statuses,
+          second_.device_statuses, second.device_statuses,
+          &all_.device_statuses);
   std::set<ObjectName> vouched;
   AddTouched(first_.vouched_pods, first.vouched_pods, &vouched);
   AddTouched(second_.vouched_pods, second.vouched_pods, &vouched);

@@ -58,6 +58,27 @@ TEST(StorePublish, KeepsWhatDriversSaidOfDevicesThatAreStillAllocated) {
   EXPECT_FALSE(bed.Get(claim)["status"].contains("devices"));
 }
 
+TEST(StorePublish, AnOwnerSaysOfDevicesOnlyWhatItBeginsWith) {
+  Bed bed;
+  const Target claim = bed.At("resourceclaims", "default", "c");
+  Json body = ClaimBody();
+  body["status"]["devices"] = J(R"([{"driver": "d", "pool": "p", "device": "a"},
+            {"driver": "d", "pool": "p", "device": "not-allocated"}])");
+  const Json first = bed.store->Publish(body, kNow).body;
+  EXPECT_EQ(first["status"]["devices"],
+            J(R"([{"driver": "d", "pool": "p", "device": "a"}])"));
+  Json put = first;
+  put["status"]["devices"][0]["data"] = {{"n", 1}};
+  ASSERT_EQ(bed.Put(claim, put, /*status=*/true).code, 200);
+  bed.store->Publish(body, kNow);
+  EXPECT_EQ(bed.Get(claim)["status"], put["status"]);
+  put = bed.Get(claim);
+  put["status"].erase("devices");
+  ASSERT_EQ(bed.Put(claim, put, /*status=*/true).code, 200);
+  bed.store->Publish(body, kNow);
+  EXPECT_FALSE(bed.Get(claim)["status"].contains("devices"));
+}
+
 TEST(StorePersist, PutsAStoreTogetherAgain) {
   std::vector<StoreRecord> records;
   Store::Options options;

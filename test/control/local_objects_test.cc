@@ -134,6 +134,56 @@ TEST_F(LocalObjectsTest, GiveClaimsOfTheSourceTheirAllocation) {
   EXPECT_EQ(Show().claims.at(NameOf(record)), record.object);
 }
 
+// API-063, API-064
+TEST_F(LocalObjectsTest, ClaimsHaveWhatDriversSayOfTheirDevices) {
+  const LocalClaimRecord record = MakeLocalClaim("c1");
+  const ObjectName name = NameOf(record);
+  Put(record);
+  const auto& result = record.object->status.allocation->results.at(0);
+  const auto say = [&](const std::string& uid, const std::string& device) {
+    ClaimDeviceStatus status{uid, {}};
+    status.devices.push_back({result.driver,
+                              result.pool,
+                              device,
+                              result.share_id,
+                              {},
+                              R"({"up":true})",
+                              {}});
+    source_.device_statuses.insert_or_assign(
+        name, std::make_shared<const ClaimDeviceStatus>(std::move(status)));
+  };
+  const auto said = [&] { return Show().claims.at(name)->status.devices; };
+  EXPECT_THAT(said(), IsEmpty());
+  say("c1", result.device);
+  ASSERT_THAT(said(), SizeIs(1));
+  EXPECT_EQ(said()[0].data, R"({"up":true})");
+  const auto before = Show().claims.at(name);
+  EXPECT_EQ(Show().claims.at(name), before) << "nothing changed";
+  say("c1", "another");
+  EXPECT_THAT(said(), IsEmpty()) << "it is not allocated";
+  say("c0", result.device);
+  EXPECT_THAT(said(), IsEmpty()) << "of an earlier claim of that name";
+  say("c1", result.device);
+  EXPECT_THAT(said(), SizeIs(1));
+  source_.device_statuses.erase(name);
+  EXPECT_THAT(said(), IsEmpty());
+}
+
+TEST_F(LocalObjectsTest, WhatAFileSaysOfDevicesIsReplacedByItsDriver) {
+  const LocalClaimRecord record = MakeLocalClaim("c1");
+  const ObjectName name = NameOf(record);
+  auto claim = std::make_shared<ResourceClaim>(*record.object);
+  const auto& result = claim->status.allocation->results.at(0);
+  claim->status.devices.push_back(
+      {result.driver, result.pool, result.device, result.share_id, {}, "", {}});
+  source_.claims.insert_or_assign(name, claim);
+  EXPECT_EQ(Show().claims.at(name), claim);
+  source_.device_statuses.insert_or_assign(
+      name,
+      std::make_shared<const ClaimDeviceStatus>(ClaimDeviceStatus{"c1", {}}));
+  EXPECT_THAT(Show().claims.at(name)->status.devices, IsEmpty());
+}
+
 class HeldDevicesTest : public LocalObjectsTest {
  protected:
   bool IsHeld(const std::string& device) {

@@ -50,7 +50,8 @@ class DriverEndpointTest : public ::testing::Test {
     endpoint_.reset();
   }
   endpoint::Reply Call(const std::string& method, const std::string& target,
-                       const std::string& body = "") const {
+                       const std::string& body = "",
+                       const std::string& type = "application/json") const {
     const std::string server = endpoint_->server();
     const int port = std::stoi(server.substr(server.rfind(':') + 1));
     endpoint::TlsClient client(static_cast<std::uint16_t>(port),
@@ -59,7 +60,7 @@ class DriverEndpointTest : public ::testing::Test {
         method, target,
         endpoint::TextOf(options_.kubeconfig_dir / ".serviceaccount" /
                          endpoint::kDriver / "token"),
-        body, "application/json");
+        body, type);
   }
   ObjectMap<ResourceSlice> Slices() const {
     return endpoint_->source().Snapshot()->resource_slices;
@@ -163,6 +164,82 @@ TEST_F(DriverEndpointTest, AClaimIsShownBeforeItIsPrepared) {
   Start();
   EXPECT_EQ(show(false), 200);
   EXPECT_EQ(show(true), 404);
+  Stop();
+}
+
+// API-063, API-064
+TEST_F(DriverEndpointTest, WhatADriverSaysOfDevicesIsInTheSource) {
+  Start();
+  const std::string status = std::string(endpoint::kClaim) + "/status";
+  const std::string entries = R"([{"driver": "gpu.example.com", "pool": "n1",
+      "device": "gpu-0", "data": {"speed": 3},
+      "networkData": {"ips": ["192.0.2.5/24"]}}])";
+  DecodedManifest decoded =
+      DecodeManifest(Bed::Claim("c"), "test", options_.node_name);
+  auto objects = std::make_shared<ObjectSnapshot>();
+  objects->complete = true;
+  auto claim = std::make_shared<ResourceClaim>(
+      std::get<ResourceClaim>(decoded.objects[0].object));
+  objects->claims.insert_or_assign(ObjectName{"default", "c"}, claim);
+  Mailbox<absl::Status> shown;
+  const auto show = [&] {
+    endpoint_->ShowObjectsOf([objects] { return objects; });
+    EXPECT_TRUE(endpoint_->source().Refresh(
+        ObjectKind::kResourceClaim, {"default", "c"},
+        [&](const absl::Status& done) { shown.Put(done); }));
+    EXPECT_TRUE(shown.Take().value().ok());
+  };
+  show();
+  const auto said = [&] {
+    const auto& all = endpoint_->source().Snapshot()->device_statuses;
+    const auto* found = all.Find(ObjectName{"default", "c"});
+    return found == nullptr ? nullptr : *found;
+  };
+  EXPECT_EQ(said(), nullptr);
+  const auto apply = [&] {
+    return Call("PATCH", status + "?fieldManager=gpu.example.com&force=true",
+                R"({"apiVersion": "resource.k8s.io/v1",
+                    "kind": "ResourceClaim", "metadata": {"name": "c"},
+                    "status": {"devices": )" +
+                    entries + "}}",
+                "application/apply-patch+yaml");
+  };
+  ASSERT_EQ(apply().code, 200);
+  changes_.Take();
+  ASSERT_NE(said(), nullptr);
+  EXPECT_EQ(said()->uid, "u-c");
+  ASSERT_THAT(said()->devices, SizeIs(1));
+  EXPECT_EQ(said()->devices[0].data, R"({"speed":3})");
+  ASSERT_TRUE(said()->devices[0].network_data.has_value());
+  EXPECT_THAT(said()->devices[0].network_data->ips,
+              ::testing::ElementsAre("192.0.2.5/24"));
+  // Objects as they are shown after that change nothing, though what they have
+  // is older.
+  const auto revision = [&] {
+    return Call("GET", endpoint::kClaim).json()["metadata"]["resourceVersion"];
+  };
+  const auto before = revision();
+  claim = std::make_shared<ResourceClaim>(*claim);
+  claim->status.devices = said()->devices;
+  claim->status.devices[0].data = R"({"speed":1})";
+  objects->claims.insert_or_assign(ObjectName{"default", "c"}, claim);
+  show();
+  EXPECT_EQ(revision(), before);
+
+  Stop();
+  Start();
+  ASSERT_NE(said(), nullptr) << "it outlives a restart";
+  EXPECT_THAT(said()->devices, SizeIs(1));
+  show();
+  EXPECT_EQ(revision(), before);
+  // With the claim, what was said of it goes.
+  objects->claims.erase(ObjectName{"default", "c"});
+  show();
+  EXPECT_EQ(said(), nullptr);
+  EXPECT_EQ(Call("GET", endpoint::kClaim).code, 404);
+  Stop();
+  Start();
+  EXPECT_EQ(said(), nullptr);
   Stop();
 }
 

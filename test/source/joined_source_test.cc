@@ -86,9 +86,12 @@ TEST_F(JoinedSourceTest, HasTheObjectsOfBoth) {
   Add("q", "", &files);
   files.device_classes.insert_or_assign({"", "c"},
                                         std::make_shared<DeviceClass>());
+  files.device_statuses.insert_or_assign({"default", "c"},
+                                         std::make_shared<ClaimDeviceStatus>());
   files_.Publish(files);
   const auto all = source_->Snapshot();
   EXPECT_THAT(PodsOf(*all), ElementsAre("p/u-p", "q/"));
+  EXPECT_THAT(all->device_statuses, SizeIs(1));
   EXPECT_THAT(all->device_classes, SizeIs(1));
   EXPECT_TRUE(all->complete);
   EXPECT_FALSE(all->IsComplete(ObjectKind::kResourceClaim));

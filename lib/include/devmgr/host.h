@@ -55,6 +55,15 @@ struct UnreadObject {
   friend bool operator==(const UnreadObject&, const UnreadObject&) = default;
 };
 
+/// What drivers say of the devices of a claim, apart from the claim: where they
+/// say it to the node, which may have made the claim itself.
+struct ClaimDeviceStatus {
+  std::string uid;  ///< Of the claim: one of its name that came later has none.
+  std::vector<AllocatedDeviceStatus> devices;
+  friend bool operator==(const ClaimDeviceStatus&,
+                         const ClaimDeviceStatus&) = default;
+};
+
 /// Everything a source knows at one moment. Immutable once published. An object
 /// that did not change stays the same pointer in the next snapshot.
 struct ObjectSnapshot {
@@ -69,6 +78,9 @@ struct ObjectSnapshot {
   ObjectMap<ResourceClassParameters> resource_class_parameters;
   ObjectMap<ResourceClaimParameters> resource_claim_parameters;
   ObjectMap<ResourceQuota> quotas;
+  /// By the name of the claim; takes the place of what its `status.devices` is
+  /// in the source. Entries of devices that are not allocated do not count.
+  ObjectMap<ClaimDeviceStatus> device_statuses;
   /// Pods that break an API rule, by name, with the reason.
   ObjectMap<MalformedPod> malformed_pods;
 
