@@ -55,8 +55,9 @@ bool Pays(const std::shared_ptr<const state::PodRecord>& pod) {
 LocalClaims::LocalClaims(Parts parts)
     : parts_(std::move(parts)), provider_(parts_.feature_gates, kMaxSteps) {}
 
-control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
-  return {parts_.state,
+control::ProvideInput LocalClaims::Input(const state::State& state,
+                                         const ObjectSnapshot& objects) const {
+  return {state,
           objects,
           parts_.node_name,
           parts_.served_by_class,
@@ -66,6 +67,14 @@ control::ProvideInput LocalClaims::Input(const ObjectSnapshot& objects) const {
           parts_.random,
           parts_.hardware,
           parts_.evictions};
+}
+
+control::Outlook LocalClaims::Ahead(const ObjectSnapshot& objects) const {
+  std::vector<state::Change> changes;
+  for (const auto& [number, each] : writes_) {
+    changes.insert(changes.end(), each.begin(), each.end());
+  }
+  return control::OutlookWith(changes, parts_.state, objects);
 }
 
 std::shared_ptr<const ObjectSnapshot> LocalClaims::Objects() {
@@ -92,11 +101,13 @@ std::shared_ptr<const ObjectSnapshot> LocalClaims::Objects() {
 void LocalClaims::Provide(const Pod& original, const Judge& judge,
                           const Done& then) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  Decide(original, judge,
-         [this, then](const absl::StatusOr<Verdict>& verdict, const Pod& pod) {
-           if (parts_.on_decided) parts_.on_decided(PodUid{pod.metadata.uid});
-           then(verdict, pod);
-         });
+  Decide({original, judge,
+          [this, then](const absl::StatusOr<Verdict>& verdict, const Pod& pod) {
+            if (parts_.on_decided) {
+              parts_.on_decided(PodUid{pod.metadata.uid});
+            }
+            then(verdict, pod);
+          }});
 }
 
 void LocalClaims::Decide(const Pod& original, const Judge& judge,
@@ -112,21 +123,42 @@ void LocalClaims::Decide(const Pod& original, const Judge& judge,
   const auto objects = Objects();
   auto provision = Search(pod, *objects);
   if (!provision.ok()) return done(provision.status(), std::move(pod));
+void LocalClaims::Decide(const Attempt& attempt) {
+  if (draining_) {
+    waiting_.push_back(attempt);
+    return;
+  }
+  Pod pod = control::WithLocalStatus(attempt.pod, parts_.state);
+  const PodUid uid{pod.metadata.uid};
+  failed_on_.erase(uid);
+  const control::Outlook ahead = Ahead(*Objects());
+  auto provision = provider_.Provide(pod, Input(ahead.state, ahead.objects));
+  const bool gets_claims = provision.ok() &&
+                           provision->verdict.kind == Verdict::Kind::kAdmit &&
+                           !provision->changes.empty();
+  Verdict verdict;
+  if (gets_claims) {
+    const control::Outlook outlook =
+        control::OutlookWith(provision->changes, ahead.state, ahead.objects);
+    verdict = attempt.judge(control::WithLocalStatus(pod, outlook.state),
+                            outlook.objects);
+    if (verdict.kind == Verdict::Kind::kAdmit) {
+      return Commit(attempt, *provision, ahead.state);
+    }
+  }
+  // That there is nothing to be done, or that something is lacking, is said of
+  // what is on disk only.
+  if (!writes_.empty()) {
+    draining_ = true;
+    waiting_.push_back(attempt);
+    return;
+  }
+  if (!provision.ok()) return attempt.done(provision.status(), std::move(pod));
   if (!provision->failed_on.empty()) {
     failed_on_[uid] = std::move(provision->failed_on);
   }
-  if (provision->verdict.kind != Verdict::Kind::kAdmit ||
-      provision->changes.empty()) {
-    return done(std::move(provision->verdict), std::move(pod));
-  }
-  const control::Outlook outlook =
-      control::OutlookWith(provision->changes, parts_.state, *objects);
-  const Verdict verdict =
-      judge(control::WithLocalStatus(pod, outlook.state), outlook.objects);
-  if (verdict.kind != Verdict::Kind::kAdmit) {
-    return done(verdict, std::move(pod));
-  }
-  Commit(pod, *provision, judge, done);
+  attempt.done(gets_claims ? std::move(verdict) : std::move(provision->verdict),
+               std::move(pod));
 }
 
 absl::StatusOr<control::Provision> LocalClaims::Search(
@@ -169,6 +201,15 @@ void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
   parts_.ledger.Submit(
       [identity, provision, seen = parts_.state.local_claims,
        configured = parts_.authority.configured(), now = parts_.now_ms()](
+void LocalClaims::Commit(const Attempt& attempt,
+                         const control::Provision& provision,
+                         const state::State& base) {
+  const claim::PodIdentity identity{PodUid{attempt.pod.metadata.uid},
+                                    attempt.pod.metadata.FullName()};
+  const std::uint64_t write = ++last_write_;
+  writes_[write] = provision.changes;
+  parts_.ledger.Submit(
+      [identity, provision, seen = base.local_claims, now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         DEVMGR_RETURN_IF_ERROR(control::CheckAllocates(state, configured));
         // The choice was made for what is held then.
@@ -195,7 +236,29 @@ void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
         if (!status.ok()) return done(status, pod);
         TellAllocated(pod, provision);
         done(Verdict{}, control::WithLocalStatus(pod, parts_.state));
+      [this, write, attempt, provision](const absl::Status& status) {
+        OnWritten(write, attempt, provision, status);
       });
+}
+
+void LocalClaims::OnWritten(std::uint64_t write, const Attempt& attempt,
+                            const control::Provision& provision,
+                            const absl::Status& status) {
+  writes_.erase(write);
+  // Those behind it were made as if it held.
+  if (!status.ok() && !writes_.empty()) draining_ = true;
+  if (absl::IsAborted(status)) {
+    waiting_.push_back(attempt);
+  } else if (!status.ok()) {
+    attempt.done(status, attempt.pod);
+  } else {
+    TellAllocated(attempt.pod, provision);
+    attempt.done(Verdict{},
+                 control::WithLocalStatus(attempt.pod, parts_.state));
+  }
+  if (!writes_.empty()) return;
+  draining_ = false;
+  for (const Attempt& each : std::exchange(waiting_, {})) Decide(each);
 }
 
 void LocalClaims::TellAllocated(const Pod& pod,
@@ -226,6 +289,7 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
   const auto objects = Objects();
   if (!parts_.authority.Allocates()) return judge(pod, *objects);
   auto provision = provider_.Provide(pod, Input(*objects));
+  auto provision = provider_.Provide(pod, Input(parts_.state, *objects));
   if (!provision.ok()) return provision.status();
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
     return std::move(provision->verdict);
@@ -240,6 +304,8 @@ bool LocalClaims::FailsAlike(const PodUid& pod) {
   const auto found = failed_on_.find(pod);
   return found != failed_on_.end() && parts_.authority.Allocates() &&
          provider_.IsSame(found->second, Input(*Objects()));
+  return found != failed_on_.end() &&
+         provider_.IsSame(found->second, Input(parts_.state, *Objects()));
 }
 
 std::vector<WaitingFor> LocalClaims::Freed(

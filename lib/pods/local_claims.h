@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/executor.h"
+#include "control/outlook.h"
 #include "control/provide.h"
 #include "events/event_log.h"
 #include "ledger/changes.h"
@@ -121,11 +122,36 @@ class LocalClaims {
   void Decide(const Pod& pod, const Judge& judge, const Done& done);
   void Commit(const Pod& pod, const control::Provision& provision,
               const Judge& judge, const Done& done);
+  control::ProvideInput Input(const state::State& state,
+                              const ObjectSnapshot& objects) const;
+  /// A pod that is to be decided about.
+  struct Attempt {
+    Pod pod;
+    Judge judge;
+    Done done;
+  };
+  /// State and objects as they are once what is being written is on disk.
+  control::Outlook Ahead(const ObjectSnapshot& objects) const;
+  void Decide(const Attempt& attempt);
+  void Commit(const Attempt& attempt, const control::Provision& provision,
+              const state::State& base);
+  void OnWritten(std::uint64_t write, const Attempt& attempt,
+                 const control::Provision& provision,
+                 const absl::Status& status);
   void Release();
   void TellAllocated(const Pod& pod, const control::Provision& provision);
 
   const Parts parts_;
   control::ClaimProvider provider_;
+  /// Choices that are being written, in their order. The next one is made as if
+  /// they were on disk, so that pods that come together share syncs.
+  std::map<std::uint64_t, std::vector<state::Change>> writes_;
+  std::uint64_t last_write_ = 0;
+  /// No other choice is made until they are written: one of them was made for
+  /// what is not so, and those behind it fail, too; or a pod is not to have
+  /// anything, which is said of what is on disk only.
+  bool draining_ = false;
+  std::vector<Attempt> waiting_;  ///< Until then, in the order they came.
   bool releasing_ = false;
   bool again_ = false;  ///< Something changed while it was being released.
   // With the taints of withheld devices, and of what they were made.

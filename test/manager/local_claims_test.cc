@@ -423,6 +423,45 @@ TEST_F(LocalClaimsTest, AWriteThatFailsLeavesNothingBehind) {
   }
 }
 
+/// Each choice is made as if those before it were on disk, whatever becomes of
+/// them: no device goes to two pods, and no pod waits that could have one.
+TEST_F(LocalClaimsTest, PodsThatComeTogetherAreGivenDevicesTogether) {
+  constexpr int kDevices = 30;
+  for (const auto failure :
+       {SharedStore::Failure::kNone, SharedStore::Failure::kLost,
+        SharedStore::Failure::kWritten}) {
+    for (const int pods : {kDevices, kDevices + 10}) {
+      node_.Start();
+      node_.Publish(std::string(kClass) + Slice(kDevices));
+      std::string all;
+      for (int i = 0; i < pods; ++i) all += GpuPod(fmt::format("p{}", i), 1);
+      node_.store.FailNext(failure);
+      node_.Publish(std::string(kClass) + Slice(kDevices) + all);
+      const auto count = [&](PodState state) {
+        const auto shown = node_.manager().View()->Pods();
+        return std::count_if(
+            shown.begin(), shown.end(),
+            [&](const PodInfo& pod) { return pod.state == state; });
+      };
+      ASSERT_TRUE(node_.WaitUntil("all are decided about", [&] {
+        return count(PodState::kReady) == kDevices &&
+               count(PodState::kWaiting) == pods - kDevices;
+      }));
+      std::vector<std::string> devices;
+      for (int i = 0; i < pods; ++i) {
+        const auto own = Allocated(fmt::format("p{}", i));
+        devices.insert(devices.end(), own.begin(), own.end());
+      }
+      std::sort(devices.begin(), devices.end());
+      EXPECT_THAT(devices, SizeIs(kDevices));
+      EXPECT_EQ(std::unique(devices.begin(), devices.end()), devices.end());
+      node_.Publish(std::string(kClass) + Slice(kDevices));
+      ASSERT_TRUE(WaitUntilFree());
+      node_.Stop();
+    }
+  }
+}
+
 /// A claim that somebody allocated by hand keeps its devices from others.
 TEST_F(LocalClaimsTest, AllocationsOfFilesCount) {
   node_.Start();
