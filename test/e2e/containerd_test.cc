@@ -28,6 +28,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class ContainerdTest : public ::testing::Test {
  protected:
@@ -245,6 +246,92 @@ TEST_F(ContainerdTest, SandboxesHaveTheirPodsPrepared) {
       node_.Ctl({"wait", "pod", "p", "--for=released", "--timeout", "30s"});
   EXPECT_EQ(gone.code, 0) << gone.err << shim_->log();
   EXPECT_EQ(node_.cdi_files(), 0U);
+}
+
+// API-067: an unmodified driver, a class and a pod's limits, no API server and
+// no claim by hand, until a process in a container sees the device; also after
+// the daemon, the driver and the boot were others.
+TEST_F(ContainerdTest, AContainerGetsADeviceOfAnUnmodifiedDriver) {
+  // Of test/interop; built with the tree where Go and its modules are at hand.
+  const std::string program = "../test/interop/bin/stock";
+  if (!std::filesystem::exists(std::filesystem::path(DEVMGR_EXAMPLES_DIR) /
+                               program)) {
+    GTEST_SKIP() << "there is no driver on the official helper";
+  }
+  driver_.reset();
+  plugin_.reset();
+  node_.Remove("pod.yaml");
+  const std::string root = node_.root().string();
+  const auto start_daemon = [&](const std::string& boot) {
+    daemon_.reset();
+    daemon_ = std::make_unique<Daemon>(
+        node_.root(),
+        std::vector<std::string>{"--node-name", "n1", "--boot-id", boot,
+                                 "--cdi-spec-dir", root + "/cdi"});
+    ASSERT_NE(daemon_->Inspect(), nullptr) << daemon_->log();
+  };
+  const auto start_driver = [&] {
+    return std::make_unique<ExampleProgram>(
+        program, node_.root() / "stock.log",
+        std::vector<std::string>{"--name", "gpu.example.com", "--root", root,
+                                 "--node", "n1", "--kubeconfig",
+                                 root + "/kubeconfig/gpu.example.com"});
+  };
+  start_daemon("first");
+  ASSERT_EQ(node_.Ctl({"endpoint", "kubeconfig", "gpu.example.com"}).code, 0);
+  auto driver = start_driver();
+  node_.Write("class.yaml", R"(
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec:
+  extendedResourceName: example.com/gpu
+  selectors: [{cel: {expression: 'device.driver == "gpu.example.com"'}}]
+)");
+  node_.Write("stock.yaml", std::string(R"(
+apiVersion: v1
+kind: Pod
+metadata: {name: stock, uid: )") +
+                                kRuntimePodUid +
+                                R"(}
+spec:
+  containers:
+  - {name: c, resources: {limits: {example.com/gpu: 1}}}
+  - {name: plain}
+)");
+  const auto wait = [&] {
+    const Exit ready =
+        node_.Ctl({"wait", "pod", "stock", "--for=ready", "--timeout", "60s"});
+    ASSERT_EQ(ready.code, 0) << ready.err << daemon_->log() << driver->log();
+  };
+  wait();
+  StartShim({"--devmgrd", root + "/devmgr.sock"});
+  const TestSandbox pod = Sandbox("stock", kRuntimePodUid);
+  const std::string sandbox = Run(pod);
+  const auto looks = [&](const std::string& container, std::uint32_t attempt) {
+    return OutputOf(
+        sandbox, pod,
+        {.name = container,
+         .command = {"/bin/sh", "-c",
+                     "env; for n in /dev/gpu-*; do [ ! -c $n ] || stat -c "
+                     "'node %n %t:%T' $n; done"},
+         .attempt = attempt});
+  };
+  const auto has_device =
+      AllOf(HasSubstr("GPU=gpu-0"), HasSubstr("node /dev/gpu-0 1:3"));
+  EXPECT_THAT(looks("c", 0), has_device);
+  EXPECT_THAT(looks("plain", 0),
+              AllOf(HasSubstr("PATH="), Not(HasSubstr("gpu-"))));
+  // The endpoint is killed under the driver.
+  start_daemon("first");
+  wait();
+  EXPECT_THAT(looks("c", 1), has_device);
+  // Another boot, and another driver.
+  driver.reset();
+  start_daemon("second");
+  driver = start_driver();
+  wait();
+  EXPECT_THAT(looks("c", 2), has_device);
 }
 
 // These need no runtime.

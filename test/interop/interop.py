@@ -12,10 +12,13 @@ import json
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 '..', 'headers'))
@@ -23,6 +26,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 from tap import Tap  # noqa: E402
 
 DRIVER = 'gpu.example.com'
+SLICES = '/apis/resource.k8s.io/v1/resourceslices'
+# Of Kubernetes itself, with which it tests itself.
+TEST_DRIVER = 'dra-test-driver'
+TEST_DRIVER_PACKAGE = 'k8s.io/kubernetes/test/e2e/dra/test-driver'
 PATIENCE = 60  # seconds, for what takes none
 
 
@@ -88,7 +95,32 @@ def build(source, out):
   return ''
 
 
-def build_program(source, out, name):
+def build_with(source, out, package, modfile=''):
+  """Builds a Go program of the folder with other modules: its path and '', or
+  None and why it cannot be built."""
+  flags, name = [], package
+  if modfile:
+    flags = ['-modfile=' + modfile]
+    name = f"{package}-{modfile.removesuffix('.mod')}"
+  if modfile == 'newest.mod':
+    flags += ['-tags', 'newest']
+  with open(out + '/lock', 'w', encoding='utf-8') as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    modules = run(['go', 'mod', 'download'] + flags[:1], cwd=source, timeout=300)
+    if modules.returncode != 0:
+      return None, 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
+    built = run(['go', 'build', *flags, '-o', f'{out}/{name}', './' + package], cwd=source)
+    if built.returncode != 0:
+      raise RuntimeError(built.stderr)
+  return f'{out}/{name}', ''
+
+
+def scaled(count):
+  """As often as DEVMGR_TEST_SCALE says, and once at least."""
+  return max(1, int(count * float(os.environ.get('DEVMGR_TEST_SCALE') or 1)))
+
+
+def build_program(source, out, name, package='.'):
   """Builds the Go program of a folder that has modules of its own: its path and
   '', or None and why it cannot be built."""
   if shutil.which('go') is None:
@@ -97,7 +129,7 @@ def build_program(source, out, name):
   modules = run(['go', 'mod', 'download'], cwd=source, timeout=300)
   if modules.returncode != 0:
     return None, 'the Go modules cannot be had: ' + modules.stderr.strip()[-200:]
-  built = run(['go', 'build', '-o', f'{out}/{name}', '.'], cwd=source)
+  built = run(['go', 'build', '-o', f'{out}/{name}', package], cwd=source)
   if built.returncode != 0:
     raise RuntimeError(built.stderr)
   return f'{out}/{name}', ''
@@ -119,6 +151,28 @@ def build_newest(source, out):
   return ''
 
 
+class Reader:
+  """Reads slices from the endpoint of devmgrd, as their driver does."""
+
+  def __init__(self, root):
+    self._folder = root + '/kubeconfig'
+
+  def list(self):
+    """The version of the list, and its objects; None while there is no answer."""
+    try:
+      with open(f'{self._folder}/{DRIVER}', encoding='utf-8') as text:
+        server = next(line.split()[1] for line in text if line.strip().startswith('server:'))
+      with open(f'{self._folder}/.serviceaccount/{DRIVER}/token', encoding='utf-8') as text:
+        request = urllib.request.Request(server.strip('"') + SLICES,
+                                         headers={'Authorization': 'Bearer ' + text.read()})
+      trust = ssl.create_default_context(cafile=self._folder + '/.tls/ca.crt')
+      with urllib.request.urlopen(request, context=trust, timeout=10) as answer:
+        body = json.load(answer)
+    except (OSError, StopIteration, urllib.error.URLError):
+      return None
+    return int(body['metadata']['resourceVersion']), body['items']
+
+
 class Node:
   """A root folder with devmgrd on it."""
 
@@ -134,9 +188,9 @@ class Node:
   def tool(self, name):
     return os.path.join(self._tools, name, name)
 
-  def start(self):
+  def start(self, *flags):
     self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'),
-                          '--root', self.root, '--config', self._config)
+                          '--root', self.root, '--config', self._config, *flags)
 
   def ctl(self, *arguments):
     return run([self.tool('devmgrctl'), '--endpoint', self.root + '/devmgr.sock',
@@ -195,6 +249,10 @@ def build_ahead(stamp):
   build_root, source_root = (os.path.abspath(path) for path in sys.argv[1:3])
   source, out = source_root + '/test/interop', build_root + '/test/interop/bin'
   why_not = build(source, out) or build_newest(source, out)
+  for modfile in ('v036.mod', 'newest.mod'):
+    why_not = why_not or build_with(source, out, 'stock', modfile)[1]
+  why_not = why_not or build_program(source + '/testdriver', out, TEST_DRIVER,
+                                     TEST_DRIVER_PACKAGE)[1]
   with open(stamp, 'w', encoding='utf-8') as text:
     text.write(why_not + '\n')
 
