@@ -259,9 +259,9 @@ TEST_F(ConversionToFormat2Test, ForgetsThatPodsWereImported) {
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
   const auto conversion = Convert();
   ASSERT_TRUE(conversion.ok()) << conversion.status();
-  EXPECT_THAT(conversion->lost,
-              ::testing::Contains(
-                  HasSubstr("that pod 'default/i' was imported")));
+  EXPECT_THAT(
+      conversion->lost,
+      ::testing::Contains(HasSubstr("that pod 'default/i' was imported")));
   const auto contents = ReadStoppedStore(Dir());
   ASSERT_TRUE(contents.ok()) << contents.status();
   imported.imported = false;

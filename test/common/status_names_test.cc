@@ -38,16 +38,16 @@ TEST(StatusNamesTest, AreTheWordsOfTheCommandLine) {
 TEST(StatusNamesTest, OfClaimsAndDecisionsStay) {
   EXPECT_THAT(Words(ClaimStateName),
               ElementsAre("Preparing", "Prepared", "Unpreparing"));
-  EXPECT_THAT(
-      Words(DecisionKindName),
-      ElementsAre("Identity", "Seen", "Reject", "PrepareIntent",
-                  "PrepareResult", "UnprepareIntent", "UnprepareResult",
-                  "Release", "Repair", "Recovered", "Reserve", "Allocated",
-                  "Unreserve", "Backing", "InitEnded", "Debt", "Forgiven",
-                  "Health", "Source", "HolderFound", "HolderGone",
-                  "HolderFreed", "Wanted", "Unwanted", "ClaimsAllocated",
-                  "ClaimsReleased", "SlicesDeleted", "Evict", "Evicted",
-                  "Recheck", "Authority", "Replaced", "Other"));
+  EXPECT_THAT(Words(DecisionKindName),
+              ElementsAre("Identity", "Seen", "Reject", "PrepareIntent",
+                          "PrepareResult", "UnprepareIntent", "UnprepareResult",
+                          "Release", "Repair", "Recovered", "Reserve",
+                          "Allocated", "Unreserve", "Backing", "InitEnded",
+                          "Debt", "Forgiven", "Health", "Source", "HolderFound",
+                          "HolderGone", "HolderFreed", "Wanted", "Unwanted",
+                          "ClaimsAllocated", "ClaimsReleased", "SlicesDeleted",
+                          "Evict", "Evicted", "Recheck", "Imported", "Shown",
+                          "Authority", "Replaced", "Other"));
 }
 
 TEST(StatusNamesTest, OfDevicesAndResourcesStay) {

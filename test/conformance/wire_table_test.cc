@@ -234,9 +234,14 @@ TEST(PluginWireTableTest, TheManagerReadsUpstreamsWords) {
 }
 
 TEST(PluginWireTableTest, TheManagerReadsUpstreamsAllocateResponse) {
-  const auto edits = plugin::ApiVersions().front().decode_allocate(
-      BytesOf(kPluginFile, "allocate response"));
+  const std::string bytes = BytesOf(kPluginFile, "allocate response");
+  const auto edits = plugin::ApiVersions().front().decode_allocate(bytes);
   ASSERT_TRUE(edits.ok());
+  // As it came: all that follows the field's number and length.
+  ASSERT_TRUE(edits->response.has_value());
+  EXPECT_EQ(*edits->response,
+            bytes.substr(bytes.size() - edits->response->size()));
+  EXPECT_GT(edits->response->size() + 5, bytes.size());
   device::ContainerEdits expected;
   expected.env = {{"GPU_EMPTY", ""}, {"GPU_VISIBLE", "gpu-0,gpu-1"}};
   expected.mounts = {{"/usr/lib/gpu", "/opt/gpu/lib", true},
@@ -244,6 +249,7 @@ TEST(PluginWireTableTest, TheManagerReadsUpstreamsAllocateResponse) {
   expected.devices = {{"/dev/gpu0", "/dev/gpu7", "rw"}};
   expected.annotations = {{"cdi.k8s.io/gpu", "example.com/gpu=0"}};
   expected.cdi_devices = {"example.com/gpu=0", "example.com/gpu=1"};
+  expected.response = edits->response;
   EXPECT_EQ(*edits, expected);
 }
 

@@ -235,7 +235,7 @@ TEST_F(RuntimeSourceTest, ASandboxKnowsTheDevicesOfItsPod) {
   EXPECT_THAT(*request,
               HasSubstr(CriField(
                   7, CriField(1, "cdi.k8s.io/devmgr_sandbox") +
-                         CriField(2, "gpu.example.com/claim=u-c-gpu-0"))));
+                         CriField(2, "gpu.example.com/claim=u-c-gpu-0-0"))));
 }
 
 }  // namespace

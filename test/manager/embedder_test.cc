@@ -26,7 +26,7 @@ struct Acting : DeviceManagerObserver {
   const std::function<void(const PodInfo&)> act;
 };
 
-Pod WantedPod(const std::string& name) {
+Pod ClaimlessPod(const std::string& name) {
   Pod pod;
   pod.metadata.ns = "default";
   pod.metadata.name = name;
@@ -39,7 +39,7 @@ class EmbedderTest : public ManagerTest {
  protected:
   /// Changes pod `p`.
   void PrepareP() {
-    ASSERT_THAT(node_.manager().AdmitPod(WantedPod("p")), IsOk());
+    ASSERT_THAT(node_.manager().AdmitPod(ClaimlessPod("p")), IsOk());
     ASSERT_THAT(node_.manager().PreparePod(PodUid{"u-p"}), IsOk());
     node_.Sync();
   }
@@ -114,7 +114,7 @@ TEST_F(EmbedderTest, ACallThatWaitsIsRefusedOnTheManagersThread) {
     DeviceManager& manager = node_.manager();
     Maintenance& maintenance = manager.maintenance();
     const PodUid uid{"u-p"};
-    refused = {manager.AdmitPod(WantedPod("q")).status(),
+    refused = {manager.AdmitPod(ClaimlessPod("q")).status(),
                manager.PreparePod(uid),
                manager.UnpreparePod(uid),
                manager.ReleasePod(uid),
@@ -165,7 +165,7 @@ TEST_F(EmbedderTest, WantedPodsAreDrivenAndStayWantedOverARestart) {
   node_.options.actuate = Actuate::kWanted;
   node_.Start();
   EXPECT_EQ(node_.manager().View()->Node().actuate, Actuate::kWanted);
-  ASSERT_THAT(node_.manager().WantPod(WantedPod("p")), IsOk());
+  ASSERT_THAT(node_.manager().WantPod(ClaimlessPod("p")), IsOk());
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
   node_.Publish(PodYaml("q", "u-q", {}));
   node_.Restart();
@@ -181,7 +181,7 @@ TEST_F(EmbedderTest, PodsCannotBeWantedOfAManagerThatTakesNone) {
     node_.Start(follows);
     const std::string why = follows ? "kSource" : "kNone";
     EXPECT_THAT(
-        node_.manager().WantPod(WantedPod("p")),
+        node_.manager().WantPod(ClaimlessPod("p")),
         StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(why)));
     EXPECT_THAT(
         node_.manager().UnwantPod(PodUid{"u-p"}),
@@ -193,7 +193,7 @@ TEST_F(EmbedderTest, PodsCannotBeWantedOfAManagerThatTakesNone) {
 TEST_F(EmbedderTest, APodWithoutUidCannotBeWanted) {
   node_.options.actuate = Actuate::kWanted;
   node_.Start();
-  Pod pod = WantedPod("p");
+  Pod pod = ClaimlessPod("p");
   pod.metadata.uid.clear();
   EXPECT_THAT(
       node_.manager().WantPod(pod),

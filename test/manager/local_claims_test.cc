@@ -320,9 +320,12 @@ TEST_F(LocalClaimsTest, AReservationWhoseWriteFailedIsFreeAgain) {
   };
   node_.Publish(pod("p"));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  // All that is written before the reservation is written.
+  node_.plugins.Serve("example.com/nic", 0);
+  ASSERT_TRUE(node_.WaitForReason("p", "NotEnoughDevices"));
   node_.store.FailReopen(true);
   node_.store.FailNext(SharedStore::Failure::kWritten);
-  node_.plugins.Serve("example.com/nic", 1);
+  node_.plugins.Report("example.com/nic", HealthyDevices(1));
   ASSERT_TRUE(node_.WaitUntil("the ledger is closed", [&] {
     return !node_.manager().View()->Node().ledger_error.empty();
   }));

@@ -100,21 +100,17 @@ TEST_F(ControlUsersTest, ControlUsersMayControlAndLookButNotMaintain) {
               StatusCode::kPermissionDenied)
         << method;
   }
-  for (const char* method : {"Alignment", "BeforeContainerStart",
-                             "Numa",      "Claims",
-                             "Debts",     "DeviceClasses",
-                             "Devices",   "Events",
-                             "FindPod",   "ForeignHolders",
-                             "History",   "Node",
-                             "Plugins",   "PodDevicesOf",
-                             "Pods",      "Resolve",
-                             "Resources", "Slices",
-                             "StateAt",   "WaitForChange"}) {
-  for (const char* method :
-       {"BeforeContainerStart", "Claims", "Debts", "DeviceClasses",
-        "DeviceHolders", "Devices", "Events", "FindPod", "ForeignHolders",
-        "History", "Node", "Plugins", "PodDevicesOf", "Pods", "Resolve",
-        "Resources", "Slices", "StateAt", "WaitForChange"}) {
+  for (const char* method : {"Alignment",      "BeforeContainerStart",
+                             "Changes",        "Claims",
+                             "Debts",          "DeviceClasses",
+                             "DeviceHolders",  "Devices",
+                             "Events",         "FindPod",
+                             "ForeignHolders", "History",
+                             "Node",           "Numa",
+                             "Plugins",        "PodDevicesOf",
+                             "Pods",           "Resolve",
+                             "Resources",      "Slices",
+                             "StateAt",        "WaitForChange"}) {
     EXPECT_NE(Call<ipb::PodsResponse>(*connection, inspect + method,
                                       ipb::PodsRequest())
                   .status()

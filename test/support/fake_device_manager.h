@@ -52,7 +52,8 @@ class FakeDeviceManager : public DeviceManager, private Maintenance {
         std::make_shared<PodResourcesList>();
     std::vector<ResourceDevices> allocatable;
     std::vector<EventInfo> events;
-    std::function<absl::StatusOr<DeviceChanges>(const ChangesFrom&)> changes;
+    std::function<absl::StatusOr<DeviceChanges>(const ChangesFrom&)> changes =
+        [](const ChangesFrom&) { return DeviceChanges(); };
     absl::StatusOr<std::vector<DecisionInfo>> history =
         std::vector<DecisionInfo>();
     std::function<absl::StatusOr<LedgerView>(const LedgerPoint&)> state_at =

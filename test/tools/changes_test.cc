@@ -156,7 +156,7 @@ TEST_F(ChangesTest, FollowMissesNothingOverARestartOfTheDaemon) {
 
 TEST_F(ChangesTest, ATokenThatIsTooOldIsAnError) {
   oldest_ = {3};
-  for (const std::string& follow : {"-f", "--no-headers"}) {
+  for (const std::string follow : {"-f", "--no-headers"}) {
     const Result result = Run({"get", "changes", follow, "--after", "2"});
     EXPECT_EQ(result.code, 1);
     EXPECT_THAT(result.out, IsEmpty());
