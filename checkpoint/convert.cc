@@ -194,12 +194,9 @@ absl::Status StripPods(rocksdb::DB& db, rocksdb::WriteBatch& write,
     state::PodRecord stripped = *pod;
     stripped.eviction.reset();
     stripped.imported = false;
+    stripped.local = false;
     for (state::DeviceHold& hold : stripped.holds) hold.edits.response.reset();
     if (stripped == *pod) continue;
-    if (!pod->eviction.has_value() && !pod->local) continue;
-    state::PodRecord stripped = *pod;
-    stripped.eviction.reset();
-    stripped.local = false;
     write.Put(key, EncodePod(stripped));
     AddLosses(*pod, conversion);
   }

@@ -421,12 +421,8 @@ absl::Status ReadChanges(const Changes& in, std::string_view key,
 
 absl::StatusOr<state::DecisionKind> ReadKind(const pb::Batch& in,
                                              std::string_view key) {
-  for (const auto later :
-       {state::DecisionKind::kAuthority, state::DecisionKind::kReplaced}) {
-    if (in.kind() == static_cast<std::uint32_t>(later)) return later;
-  }
   auto kind = ReadEnum(in.kind(), state::DecisionKind::kIdentity,
-                       state::DecisionKind::kShown, "kind of decision", key);
+                       state::DecisionKind::kReplaced, "kind of decision", key);
   if (!kind.ok() && in.kind_may_be_unknown()) {
     return state::DecisionKind::kOther;
   }

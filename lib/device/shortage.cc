@@ -87,6 +87,8 @@ std::string NotAlignedText(const Shortage& shortage) {
     text += "; not healthy: " + DeviceList(shortage);
   }
   return text;
+}
+
 /// Where the devices of a resource are split.
 std::string KeptText(const Shortage& shortage) {
   const KeptDevices& kept = *shortage.kept;

@@ -114,12 +114,11 @@ enum class DecisionKind : std::uint8_t {
   kEvict = 28,            ///< A pod has to leave its devices.
   kEvicted = 29,          ///< It has left them, and is not admitted again.
   kRecheck = 30,          ///< An operator has devices offered again at once.
-  kImported = 31,  ///< What checkpoint files of a kubelet hold is taken over.
-  kShown = 32,     ///< The source shows a pod that was imported.
-  kOther = 255,    ///< Of a newer version, which let us ignore it.
-  kAuthority = 51,        ///< Which party allocates, or that it is handed over.
-  kReplaced = 52,         ///< A container gives up devices that do not work.
-  kOther = 255,           ///< Of a newer version, which let us ignore it.
+  kImported = 31,   ///< What checkpoint files of a kubelet hold is taken over.
+  kShown = 32,      ///< The source shows a pod that was imported.
+  kAuthority = 33,  ///< Which party allocates, or that it is handed over.
+  kReplaced = 34,   ///< A container gives up devices that do not work.
+  kOther = 255,     ///< Of a newer version, which let us ignore it.
 };
 /// As devmgr/status_types.h has it.
 devmgr::DecisionKind PublicOf(DecisionKind kind);

@@ -25,8 +25,7 @@ bool operator==(const PodRecord& a, const PodRecord& b) {
          a.reason == b.reason && a.message == b.message &&
          a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
          a.boot_id == b.boot_id && a.eviction == b.eviction &&
-         a.imported == b.imported;
-         a.local == b.local;
+         a.imported == b.imported && a.local == b.local;
 }
 
 bool IsLive(const PodRecord& pod) {

@@ -468,12 +468,11 @@ enum class DecisionKind {
   kEvict,            ///< A pod has to leave its devices.
   kEvicted,          ///< It has left them, and is not admitted again.
   kRecheck,          ///< An operator has devices offered again at once.
-  kImported,  ///< What checkpoint files of a kubelet hold was taken over.
-  kShown,     ///< The source shows a pod that was imported.
-  kOther,     ///< A newer version wrote it into this ledger.
-  kAuthority,        ///< Which party allocates, or that it is handed over.
-  kReplaced,         ///< A container gives up devices that do not work.
-  kOther,            ///< A newer version wrote it into this ledger.
+  kImported,   ///< What checkpoint files of a kubelet hold was taken over.
+  kShown,      ///< The source shows a pod that was imported.
+  kAuthority,  ///< Which party allocates, or that it is handed over.
+  kReplaced,   ///< A container gives up devices that do not work.
+  kOther,      ///< A newer version wrote it into this ledger.
 };
 /// As the enumerator: `PrepareIntent`.
 DEVMGR_EXPORT std::string_view DecisionKindName(DecisionKind kind);
