@@ -87,14 +87,6 @@ InspectionService::InspectionService(DeviceManager& manager, Executor& executor,
       runtime_(runtime),
       endpoint_(endpoint),
       change_polls_(manager, executor),
-      simulations_(manager) {
-  if (runtime_ == nullptr) return;
-  runtime_->SubscribeLooks([this] { PostChange(News::kLook); });
-}
-
-InspectionService::~InspectionService() {
-  if (runtime_ != nullptr) runtime_->SubscribeLooks({});
-}
       simulations_(manager) {}
 
 /// Decodes, counts the call and runs `run(request, respond)` on the executor.

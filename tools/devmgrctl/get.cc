@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // get plugins|resources|claims|debts|pods|devices|classes|holders|sources|
-// slices|numa [NAME].
-// slices|changes [NAME].
+// slices|numa|changes [NAME].
 #include <fmt/core.h>
 
 #include <algorithm>

@@ -43,8 +43,8 @@ const Names<Kind>& KindNames() {
       {"holders", Kind::kHolder}, {"holder", Kind::kHolder},
       {"sources", Kind::kSource}, {"source", Kind::kSource},
       {"slices", Kind::kSlice},   {"slice", Kind::kSlice},
-      {"numa", Kind::kNuma}};
-      {"changes", Kind::kChange}, {"change", Kind::kChange}};
+      {"numa", Kind::kNuma},      {"changes", Kind::kChange},
+      {"change", Kind::kChange}};
   return names;
 }
 
@@ -121,8 +121,7 @@ bool TakesKind(Verb verb, Kind kind) {
     case Verb::kDescribe:
       return kind != Kind::kClass && kind != Kind::kDebt &&
              kind != Kind::kHolder && kind != Kind::kSource &&
-             kind != Kind::kNuma;
-             kind != Kind::kChange;
+             kind != Kind::kNuma && kind != Kind::kChange;
     case Verb::kRelease:
       return kind == Kind::kPod || kind == Kind::kClaim;
     case Verb::kHandOver:

@@ -63,7 +63,7 @@ enum class Kind {
   kHolder,
   kSource,
   kSlice,
-  kNuma
+  kNuma,
   kChange
 };
 enum class PodCondition { kReady, kWaiting, kRejected, kReleased };

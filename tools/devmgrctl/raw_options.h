@@ -21,8 +21,7 @@ namespace devmgr::ctl {
 inline constexpr char kDefaultEndpoint[] = "/run/devmgr/devmgr.sock";
 inline constexpr char kListedKinds[] =
     "plugins, resources, claims, debts, pods, devices, classes, holders, "
-    "sources, slices, numa";
-    "sources, slices, changes";
+    "sources, slices, numa, changes";
 inline constexpr char kDescribedKinds[] =
     "pod, claim, plugin, resource, device, slice";
 inline constexpr char kTimeForm[] =
