@@ -17,15 +17,6 @@
 #include "view/device_views.h"
 
 namespace devmgr::manager {
-namespace {
-
-std::int64_t UnixMs(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             time.time_since_epoch())
-      .count();
-}
-
-}  // namespace
 
 std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
   DriversFactory drivers = std::move(parts.drivers);
@@ -110,54 +101,12 @@ Manager::Manager(ManagerParts parts)
     names_.Put(pod->name, state_.PodsNamed(pod->name));
   }
   ledger_ = std::make_unique<ledger::Ledger>(
-      std::move(parts.store), &state_, [this] { return UnixMs(host_.now()); },
+      std::move(parts.store), &state_, [this] { return NowMs(); },
       [this](const state::Batch& batch) { PublishBatch(batch); },
       std::move(parts.ledger_executor),
       [this](const absl::Status& health) {
         executor_->Post([this, health] { node_news_.OnLedger(health); });
       });
-}
-
-resources::DeviceBook::Parts Manager::PartsOfDevices() {
-  resources::DeviceBook::Parts parts{*executor_, state_, events_, metrics_};
-  parts.numa_nodes = numa_nodes_;
-  parts.now_ms = [this] { return UnixMs(host_.now()); };
-  parts.grace_period = options_.device_plugins.grace_period;
-  parts.probation = [this](const ResourceName& resource) {
-    return ProbationOf(resource);
-  };
-  parts.sharing = SharingNow();
-  parts.local_set = [this](const ResourceName& resource) {
-    return LocalSetOf(resource);
-  };
-  parts.hardware = options_.hardware;
-  parts.on_delta = [this](const ResourceName& resource,
-                          const device::InventoryDelta& delta) {
-    changes_->OnPluginHealth(resource, delta,
-                             devices_->inventories().at(resource));
-  };
-  parts.on_devices = [this](const ResourceName& resource) {
-    device_admission_->OnResource(resource);
-    health_->OnDevices(resource);
-    if (node_status_ != nullptr) node_status_->OnResources();
-  };
-  parts.on_plugin = [this](const ResourceName& resource) {
-    Wake({{WaitingFor::Kind::kResource, resource}});
-  };
-  parts.on_candidates = [this](const ResourceName& resource) {
-    ownership_->Consider(resource);
-    if (node_status_ != nullptr) node_status_->OnResources();
-  };
-  parts.on_forgotten = [this](const ResourceName& resource) {
-    ownership_->Forget(resource);
-  };
-  parts.on_health = [this](const std::set<PodUid>& pods) {
-    health_->OnHealth(pods);
-  };
-  parts.on_given_back = [this](const ObjectName& pod) {
-    Wake({{WaitingFor::Kind::kPod, pod.ToString()}});
-  };
-  return parts;
 }
 
 void Manager::StartNodeStatus() {
@@ -188,104 +137,10 @@ std::optional<PodInfo> Manager::FindInfo(const PodUid& uid) const {
   return InfoOf(*pod);
 }
 
-pods::DeviceAdmission::Parts Manager::PartsOfAdmission() {
-  pods::DeviceAdmission::Parts admission{
-      *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
-  admission.policy = {options_.policies.authority, options_.policies.profile,
-                      options_.policies.admission_wait};
-  admission.sharing = SharingNow();
-  admission.refuse_edit_conflicts =
-      options_.device_plugins.refuse_edit_conflicts;
-  admission.hardware = options_.hardware;
-  admission.look_at_hardware =
-      [this](
-          std::vector<upkeep::NodeQuestion> questions,
-          const std::function<void(const upkeep::HardwareLook::Facts&)>& done) {
-        LookAtNodes(std::move(questions), done);
-      };
-  admission.queue.starvation_limit = options_.policies.starvation_limit;
-  admission.now_ms = [this] { return UnixMs(host_.now()); };
-  admission.is_ending = [this](const PodUid& pod) {
-    const state::PodRecord* record = state_.FindPod(pod);
-    return (record != nullptr &&
-            record->phase == state::PodPhase::kReleasing) ||
-           (actuator_ != nullptr && actuator_->IsUnwanted(pod));
-  };
-  admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
-  AddAlignment(&admission);
-  return admission;
-}
-
-void Manager::StartDevices(const PluginsFactory& plugins) {
-  const auto now_ms = [this] { return UnixMs(host_.now()); };
-  const claim::Sharing sharing = SharingNow();
-  ownership_ = std::make_unique<resources::ResourceOwnership>(
-      resources::ResourceOwnership::Parts{*executor_, *ledger_, state_, events_,
-                                          sharing, now_ms,
-                                          [this](const ResourceName& resource) {
-                                            return CandidatesFor(resource);
-                                          }});
-  StartChanges();
-  devices_ = std::make_unique<resources::DeviceBook>(PartsOfDevices());
-  pod_status_ = std::make_unique<upkeep::PodStatusKeeper>(PartsOfPodStatus());
-  foreign_ =
-      std::make_unique<resources::ForeignBook>(resources::ForeignBook::Parts{
-          *executor_, *ledger_, state_, events_, devices_->inventories(),
-          now_ms, boot_id_,
-          [this](const ResourceName& resource, const DeviceId& id) {
-            return devices_->HardwareOf(resource, id);
-          }});
-  StartDraHealth();
-  health_ = std::make_unique<upkeep::HealthKeeper>(upkeep::HealthKeeper::Parts{
-      *executor_, state_, *devices_, *dra_health_, events_,
-      options_.health.policies, options_.health.unhealthy_for,
-      options_.health.unknown_is_unhealthy, metrics_, now_ms,
-      [this](const std::vector<PodUid>& pods) {
-        if (!IsOn(Feature::kResourceHealthStatus)) return;
-        pod_status_->OnPods({pods.begin(), pods.end()});
-        observers_->Tell(
-            [pods](DeviceManagerObserver& o) { o.OnResourceHealth(pods); });
-      },
-      [this](const PodAction& action) { ActOnPod(action); }});
-  dra_health_->JudgeRestored();
-  plugins_ = plugins ? plugins(*executor_, *devices_)
-                     : plugin::NewNoPlugins(*executor_);
-  pods::DeviceAdmission::Parts admission{
-      *executor_, *ledger_, state_, *plugins_, *devices_, events_, metrics_};
-  admission.policy = {options_.policies.authority, options_.policies.profile,
-                      options_.policies.admission_wait};
-  admission.authority = [this] { return authority_->authority(); };
-  admission.sharing = sharing;
-  admission.refuse_edit_conflicts =
-      options_.device_plugins.refuse_edit_conflicts;
-  admission.hardware = options_.hardware;
-  admission.look_at_hardware =
-      [this](
-          std::vector<upkeep::NodeQuestion> questions,
-          const std::function<void(const upkeep::HardwareLook::Facts&)>& done) {
-        LookAtNodes(std::move(questions), done);
-      };
-  admission.queue.starvation_limit = options_.policies.starvation_limit;
-  admission.now_ms = now_ms;
-  admission.is_ending = [this](const PodUid& pod) {
-    const state::PodRecord* record = state_.FindPod(pod);
-    return (record != nullptr &&
-            record->phase == state::PodPhase::kReleasing) ||
-           (actuator_ != nullptr && actuator_->IsUnwanted(pod));
-  };
-  admission.judge_again = [this](const PodUid& pod) { JudgeAgain(pod); };
-  device_admission_ =
-      std::make_unique<pods::DeviceAdmission>(PartsOfAdmission());
-  device_admission_->FreeUnanswered();
-  use_ = std::make_unique<ledger::ContainerUse>(state_, resolve_, boot_id_);
-  specs_ = std::make_unique<upkeep::SpecKeeper>(
-      upkeep::SpecKeeper::Parts{*executor_, *ledger_, state_, *use_, events_,
-                                boot_id_, options_.cdi_spec_dirs});
-  starts_ =
-      std::make_unique<pods::ContainerStarts>(pods::ContainerStarts::Parts{
-          *executor_, *ledger_, state_, *devices_, *health_, *device_admission_,
-          *plugins_, *specs_, *use_, boot_id_, options_.policies.profile,
-          [this] { return local_claims_.get(); }});
+std::int64_t Manager::NowMs() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             host_.now().time_since_epoch())
+      .count();
 }
 
 bool Manager::IsOn(Feature feature) const {
@@ -317,7 +172,7 @@ void Manager::Start(const DriversFactory& drivers,
                     const PluginsFactory& plugins) {
   node_news_.OnOpened(recovery_, options_.feature_gates);
   ReportNuma();
-  const auto now_ms = [this] { return UnixMs(host_.now()); };
+  const auto now_ms = [this] { return NowMs(); };
   drivers_ = drivers(*executor_, [this](const std::string& driver) {
     executor_->Post([this, driver] {
       // It may come before the rooms are there, and after they are gone.

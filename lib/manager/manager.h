@@ -230,6 +230,8 @@ class Manager final : public DeviceManager, private Maintenance {
   void AddAlignment(pods::DeviceAdmission::Parts* parts);
   void ReportNuma();
   bool IsOn(Feature feature) const;
+  /// Of the host's clock, Unix time.
+  std::int64_t NowMs() const;
   /// What the rooms know now.
   view::Moment Now() const;
   PodInfo InfoOf(const state::PodRecord& pod) const;

@@ -104,7 +104,6 @@ simulation::NodeMoment Manager::MomentNow() const {
   now.boot_id = boot_id_;
   now.numa_nodes = numa_nodes_;
   now.alignment = alignment_;
-  now.allocates = local_claims_ != nullptr;
   now.allocates = authority_->Allocates();
   now.feature_gates = options_.feature_gates;
   now.plan_options = plan_options_;

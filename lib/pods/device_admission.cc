@@ -50,10 +50,6 @@ bool DeviceAdmission::WouldAdmit(const DeviceRequest& request) const {
   }
   const auto aligned = Aligned(request, {});
   if (!aligned.ok() || !aligned->plan.shortages.empty()) return false;
-  if (request.needs.empty()) return true;
-  const device::PodPlan plan = parts_.devices.Plan(
-      request.pod, request.needs, {}, request.trust_held, request.judge_held);
-  if (!plan.shortages.empty()) return false;
   Operation operation;
   operation.request = request;
   const admission::WaitQueue::Place place = PlaceOf(operation);
@@ -154,12 +150,9 @@ void DeviceAdmission::Plan(const Shared& operation) {
 
 void DeviceAdmission::PlanNow(const Shared& operation) {
   const DeviceRequest& request = operation->request;
+  const auto begin = parts_.executor.Now();
   device::PodPlan plan;
   if (!Align(operation, &plan)) return;
-  const auto begin = parts_.executor.Now();
-  device::PodPlan plan =
-      parts_.devices.Plan(request.pod, request.needs, operation->preferences,
-                          request.trust_held, request.judge_held);
   if (policy().authority != Authority::kScheduler) {
     parts_.metrics.OnSchedulingStep(
         "NodeResourcesFit", "Filter",
@@ -488,14 +481,11 @@ bool DeviceAdmission::MayGo(const Shared& operation) {
 void DeviceAdmission::FailedCall(const Shared& operation) {
   const PodUid& pod = operation->request.pod.uid;
   const std::int64_t now = parts_.now_ms();
-  admission::DeviceVerdict judged =
-      admission::JudgeFailedCall(operation->failed_resource, operation->failure,
-                                 parts_.policy, queue_.WaitedFor(pod, now));
-  // Of an embedder's hints it waits for no resource.
-  if (operation->failed_resource.empty()) judged.verdict.waiting_for.clear();
-  const admission::DeviceVerdict judged = admission::JudgeFailedCall(
+  admission::DeviceVerdict judged = admission::JudgeFailedCall(
       operation->failed_resource, operation->failure, PolicyFor(*operation),
       queue_.WaitedFor(pod, now));
+  // Of an embedder's hints it waits for no resource.
+  if (operation->failed_resource.empty()) judged.verdict.waiting_for.clear();
   // It does not stand in line: it comes again by itself.
   admission::WaitQueue::Place place = PlaceOf(*operation);
   place.limit = judged.limit;

@@ -27,7 +27,7 @@ absl::StatusOr<admission::AlignedPlan> DeviceAdmission::Aligned(
     const std::map<device::NeedKey, std::vector<DeviceId>>& preferences) const {
   const claim::PluginDevices devices = parts_.devices.Devices();
   const claim::WantedDevices wanted =
-      parts_.devices.Wanted(request.pod.uid, request.needs, preferences,
+      parts_.devices.Wanted(request.pod, request.needs, preferences,
                             request.trust_held, request.judge_held);
   if (!IsAligning() || request.object == nullptr) {
     admission::AlignedPlan aligned;
@@ -74,7 +74,7 @@ bool DeviceAdmission::Align(const Shared& operation, device::PodPlan* plan) {
   }
   *plan = std::move(aligned->plan);
   if (aligned->provider_refusal.empty() ||
-      parts_.policy.authority == Authority::kScheduler) {
+      policy().authority == Authority::kScheduler) {
     return true;
   }
   // An embedder cannot be asked to say when it has other hints.

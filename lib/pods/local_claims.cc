@@ -110,19 +110,6 @@ void LocalClaims::Provide(const Pod& original, const Judge& judge,
           }});
 }
 
-void LocalClaims::Decide(const Pod& original, const Judge& judge,
-                         const Done& done) {
-  Pod pod = control::WithLocalStatus(original, parts_.state);
-  const PodUid uid{pod.metadata.uid};
-  failed_on_.erase(uid);
-  if (!parts_.authority.Allocates()) {
-    const auto paused =
-        parts_.authority.WhyPaused(pod, parts_.extended_resources);
-    return done(paused.value_or(Verdict{}), std::move(pod));
-  }
-  const auto objects = Objects();
-  auto provision = Search(pod, *objects);
-  if (!provision.ok()) return done(provision.status(), std::move(pod));
 void LocalClaims::Decide(const Attempt& attempt) {
   if (draining_) {
     waiting_.push_back(attempt);
@@ -131,8 +118,13 @@ void LocalClaims::Decide(const Attempt& attempt) {
   Pod pod = control::WithLocalStatus(attempt.pod, parts_.state);
   const PodUid uid{pod.metadata.uid};
   failed_on_.erase(uid);
+  if (!parts_.authority.Allocates()) {
+    const auto paused =
+        parts_.authority.WhyPaused(pod, parts_.extended_resources);
+    return attempt.done(paused.value_or(Verdict{}), std::move(pod));
+  }
   const control::Outlook ahead = Ahead(*Objects());
-  auto provision = provider_.Provide(pod, Input(ahead.state, ahead.objects));
+  auto provision = Search(pod, ahead);
   const bool gets_claims = provision.ok() &&
                            provision->verdict.kind == Verdict::Kind::kAdmit &&
                            !provision->changes.empty();
@@ -162,9 +154,9 @@ void LocalClaims::Decide(const Attempt& attempt) {
 }
 
 absl::StatusOr<control::Provision> LocalClaims::Search(
-    const Pod& pod, const ObjectSnapshot& objects) {
+    const Pod& pod, const control::Outlook& ahead) {
   const auto begin = parts_.executor.Now();
-  auto provision = provider_.Provide(pod, Input(objects));
+  auto provision = provider_.Provide(pod, Input(ahead.state, ahead.objects));
   const bool found =
       provision.ok() && provision->verdict.kind == Verdict::Kind::kAdmit;
   if (provider_.last_steps() > 0) {
@@ -194,13 +186,6 @@ void LocalClaims::CountCommit(const control::Provision& provision,
   }
 }
 
-void LocalClaims::Commit(const Pod& pod, const control::Provision& provision,
-                         const Judge& judge, const Done& done) {
-  const claim::PodIdentity identity{PodUid{pod.metadata.uid},
-                                    pod.metadata.FullName()};
-  parts_.ledger.Submit(
-      [identity, provision, seen = parts_.state.local_claims,
-       configured = parts_.authority.configured(), now = parts_.now_ms()](
 void LocalClaims::Commit(const Attempt& attempt,
                          const control::Provision& provision,
                          const state::State& base) {
@@ -209,7 +194,8 @@ void LocalClaims::Commit(const Attempt& attempt,
   const std::uint64_t write = ++last_write_;
   writes_[write] = provision.changes;
   parts_.ledger.Submit(
-      [identity, provision, seen = base.local_claims, now = parts_.now_ms()](
+      [identity, provision, seen = base.local_claims,
+       configured = parts_.authority.configured(), now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         DEVMGR_RETURN_IF_ERROR(control::CheckAllocates(state, configured));
         // The choice was made for what is held then.
@@ -229,14 +215,11 @@ void LocalClaims::Commit(const Attempt& attempt,
         return decision;
       },
       parts_.executor,
-      [this, pod, provision, judge, done,
+      [this, write, attempt, provision,
        begin = parts_.executor.Now()](const absl::Status& status) {
-        if (absl::IsAborted(status)) return Decide(pod, judge, done);
-        CountCommit(provision, parts_.executor.Now() - begin, !status.ok());
-        if (!status.ok()) return done(status, pod);
-        TellAllocated(pod, provision);
-        done(Verdict{}, control::WithLocalStatus(pod, parts_.state));
-      [this, write, attempt, provision](const absl::Status& status) {
+        if (!absl::IsAborted(status)) {
+          CountCommit(provision, parts_.executor.Now() - begin, !status.ok());
+        }
         OnWritten(write, attempt, provision, status);
       });
 }
@@ -288,7 +271,6 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
   const Pod pod = control::WithLocalStatus(original, parts_.state);
   const auto objects = Objects();
   if (!parts_.authority.Allocates()) return judge(pod, *objects);
-  auto provision = provider_.Provide(pod, Input(*objects));
   auto provision = provider_.Provide(pod, Input(parts_.state, *objects));
   if (!provision.ok()) return provision.status();
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
@@ -303,8 +285,6 @@ bool LocalClaims::FailsAlike(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const auto found = failed_on_.find(pod);
   return found != failed_on_.end() && parts_.authority.Allocates() &&
-         provider_.IsSame(found->second, Input(*Objects()));
-  return found != failed_on_.end() &&
          provider_.IsSame(found->second, Input(parts_.state, *Objects()));
 }
 

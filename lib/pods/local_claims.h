@@ -113,17 +113,13 @@ class LocalClaims {
  private:
   /// The objects, with a taint on each device that is withheld.
   std::shared_ptr<const ObjectSnapshot> Objects();
-  control::ProvideInput Input(const ObjectSnapshot& objects) const;
-  /// Provides, and counts what that took.
-  absl::StatusOr<control::Provision> Search(const Pod& pod,
-                                            const ObjectSnapshot& objects);
-  void CountCommit(const control::Provision& provision,
-                   std::chrono::nanoseconds took, bool failed);
-  void Decide(const Pod& pod, const Judge& judge, const Done& done);
-  void Commit(const Pod& pod, const control::Provision& provision,
-              const Judge& judge, const Done& done);
   control::ProvideInput Input(const state::State& state,
                               const ObjectSnapshot& objects) const;
+  /// Provides, and counts what that took.
+  absl::StatusOr<control::Provision> Search(const Pod& pod,
+                                            const control::Outlook& ahead);
+  void CountCommit(const control::Provision& provision,
+                   std::chrono::nanoseconds took, bool failed);
   /// A pod that is to be decided about.
   struct Attempt {
     Pod pod;

@@ -109,6 +109,8 @@ void PodLifecycle::FinishUnshown(OperationId id, const PodRecord& pod) {
       FailedPreconditionError("prepare dynamic resources: {}", wait.message);
   Note(pod.uid, std::move(wait));
   Finish(id, status);
+}
+
 std::optional<Verdict> PodLifecycle::WhyPaused(const Pod& pod) const {
   if (parts_.authority == nullptr) return std::nullopt;
   return parts_.authority->WhyPaused(pod,

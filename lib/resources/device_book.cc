@@ -205,8 +205,6 @@ device::EndpointState DeviceBook::StateOf(const ResourceName& resource) const {
                                          : device::EndpointState::kUnknown;
 }
 
-claim::WantedDevices DeviceBook::Wanted(
-    const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
 std::optional<device::KeptDevices> DeviceBook::KeptFrom(
     const claim::PodIdentity& pod, const ResourceName& resource) const {
   if (!parts_.local_set) return std::nullopt;
@@ -233,7 +231,7 @@ void DeviceBook::OnAuthority() {
   }
 }
 
-device::PodPlan DeviceBook::Plan(
+claim::WantedDevices DeviceBook::Wanted(
     const claim::PodIdentity& pod, const std::vector<device::DeviceNeed>& needs,
     const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
     bool trust_held, bool judge_held) const {

@@ -123,9 +123,6 @@ class DeviceBook final : public plugin::PluginListener {
     return {parts_.state, inventories_, reservations_, parts_.sharing};
   }
   claim::WantedDevices Wanted(
-      const PodUid& pod, const std::vector<device::DeviceNeed>& needs,
-  /// Plans all devices of a pod; `preferences` are the plugins' answers so far.
-  device::PodPlan Plan(
       const claim::PodIdentity& pod,
       const std::vector<device::DeviceNeed>& needs,
       const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
@@ -206,9 +203,6 @@ class DeviceBook final : public plugin::PluginListener {
   /// What of the free devices is not for this pod.
   std::optional<device::KeptDevices> KeptFrom(
       const claim::PodIdentity& pod, const ResourceName& resource) const;
-  claim::PluginDevices Devices() const {
-    return {parts_.state, inventories_, reservations_, parts_.sharing};
-  }
   /// Of devices, those that are not held.
   std::vector<DeviceId> Unheld(const device::FreedDevices& devices) const;
   /// A device of a plugin.

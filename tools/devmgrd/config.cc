@@ -14,11 +14,12 @@
 #include "devmgrd/config_values.h"
 #include "devmgrd/control_users.h"
 #include "devmgrd/driver_endpoint_config.h"
+#include "devmgrd/hardware_config.h"
 #include "devmgrd/listen_address.h"
 #include "devmgrd/pod_resources_config.h"
-#include "devmgrd/topology_config.h"
-#include "devmgrd/split_config.h"
 #include "devmgrd/runtime_config.h"
+#include "devmgrd/split_config.h"
+#include "devmgrd/topology_config.h"
 
 namespace devmgrd {
 namespace {
@@ -200,67 +201,6 @@ absl::Status ReadHealthPolicy(const YAML::Node& value, const std::string& file,
   return absl::OkStatus();
 }
 
-using HardwareLists =
-    std::map<std::string, std::vector<std::string> devmgr::HardwareOptions::*>;
-
-const HardwareLists& ListsOfHardware() {
-  using Options = devmgr::HardwareOptions;
-  static const HardwareLists kLists = {
-      {"controlNodes", &Options::control_nodes},
-      {"parentAttributes", &Options::parent_attributes},
-      {"pciAttributes", &Options::pci_attributes},
-      {"shared", &Options::shared},
-      {"uuidAttributes", &Options::uuid_attributes}};
-  return kLists;
-}
-
-/// Lists are added to what is known without them.
-absl::Status ReadHardware(const YAML::Node& value, const std::string& file,
-                          devmgr::HardwareOptions* hardware) {
-  static constexpr char kKnown[] =
-      "controlNodes, oneHolder, parentAttributes, pciAttributes, shared, "
-      "uuidAttributes";
-  if (!value.IsMap()) {
-    return Invalid("{}: hardware: must be a map of {}", Where(file, value),
-                   kKnown);
-  }
-  for (const auto& entry : value) {
-    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    const std::string name = "hardware." + key;
-    if (key == "oneHolder") {
-      absl::Status status =
-          ReadBool(entry.second, file, name, &hardware->one_holder);
-      if (!status.ok()) return status;
-      continue;
-    }
-    const auto list = ListsOfHardware().find(key);
-    if (list == ListsOfHardware().end()) {
-      return Invalid("{}: hardware: unknown key '{}'; known are {}",
-                     Where(file, entry.first), Shown(key), kKnown);
-    }
-    std::vector<std::string> texts;
-    absl::Status status = ReadTexts(entry.second, file, name, "names", &texts);
-    if (!status.ok()) return status;
-    std::vector<std::string>& all = hardware->*list->second;
-    for (const std::string& text : texts) {
-      if (std::find(all.begin(), all.end(), text) == all.end()) {
-        all.push_back(text);
-      }
-    }
-  }
-  return absl::OkStatus();
-}
-
-void WriteHardware(const devmgr::HardwareOptions& hardware,
-                   YAML::Emitter& out) {
-  out << YAML::Key << "hardware" << YAML::Value << YAML::BeginMap;
-  out << YAML::Key << "oneHolder" << YAML::Value << hardware.one_holder;
-  for (const auto& [key, list] : ListsOfHardware()) {
-    out << YAML::Key << key << YAML::Value << hardware.*list;
-  }
-  out << YAML::EndMap;
-}
-
 /// `block`, `defer`, or `forgiveAfter: 1h`.
 absl::StatusOr<devmgr::DebtPolicy> DebtPolicyOf(const YAML::Node& value,
                                                 const std::string& where) {
@@ -338,18 +278,20 @@ absl::Status ReadDuration(const YAML::Node& value, const std::string& file,
 
 /// Every key that there is, for messages.
 std::vector<std::string> KnownKeys() {
-  std::vector<std::string> known = {
-      "apiServer",    "cdiSpecDirs",    "controlUsers",      "debtPolicy",
-      "draApis",      "driverEndpoint", "featureGates",      "hardware",
-      "healthPolicy", "podResources",   "unknownIsUnhealthy"};
-  known.emplace_back("topologyManagerPolicyOptions");
-      "apiServer",    "cdiSpecDirs",    "controlUsers", "debtPolicy",
-      "draApis",      "driverEndpoint", "featureGates", "hardware",
-      "healthPolicy", "podResources",   "split",        "unknownIsUnhealthy"};
-      "apiServer",    "cdiSpecDirs",      "controlUsers",
-      "debtPolicy",   "draApis",          "driverEndpoint",
-      "featureGates", "hardware",         "healthPolicy",
-      "podResources", "runtimeFromShims", "unknownIsUnhealthy"};
+  std::vector<std::string> known = {"apiServer",
+                                    "cdiSpecDirs",
+                                    "controlUsers",
+                                    "debtPolicy",
+                                    "draApis",
+                                    "driverEndpoint",
+                                    "featureGates",
+                                    "hardware",
+                                    "healthPolicy",
+                                    "podResources",
+                                    "runtimeFromShims",
+                                    "split",
+                                    "topologyManagerPolicyOptions",
+                                    "unknownIsUnhealthy"};
   for (const auto& [key, unused] : BoolKeys()) known.push_back(key);
   for (const auto& [key, unused] : TextKeys()) known.push_back(key);
   for (const auto& [key, unused] : DurationKeys()) known.push_back(key);

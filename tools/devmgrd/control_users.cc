@@ -9,12 +9,10 @@
 #include <charconv>
 #include <optional>
 
+#include "devmgrd/config_values.h"
+
 namespace devmgrd {
 namespace {
-
-absl::Status Invalid(const std::string& text) {
-  return absl::InvalidArgumentError(absl::string_view(text));
-}
 
 /// Nothing: the text is no number.
 std::optional<unsigned> NumberOf(const std::string& text) {
@@ -29,7 +27,7 @@ absl::StatusOr<unsigned> FindUser(const std::string& user) {
   if (const auto number = NumberOf(user)) {
     // The kernel takes the last one for none.
     if (*number != static_cast<uid_t>(-1)) return *number;
-    return Invalid(fmt::format("'{}' is no UID", user));
+    return Invalid("'{}' is no UID", user);
   }
   std::vector<char> buffer(1 << 14);
   passwd entry{};
@@ -37,9 +35,9 @@ absl::StatusOr<unsigned> FindUser(const std::string& user) {
   const int error =
       getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
   if (found != nullptr) return found->pw_uid;
-  return Invalid(fmt::format(
+  return Invalid(
       "'{}' is neither a UID nor the name of a user of this machine{}", user,
-      error == 0 ? "" : fmt::format(" (error {})", error)));
+      error == 0 ? "" : fmt::format(" (error {})", error));
 }
 
 }  // namespace

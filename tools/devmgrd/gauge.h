@@ -21,6 +21,7 @@ class Gauge {
 
   using Labels = std::vector<prometheus::ClientMetric::Label>;
   void Add(Labels labels, double value) { values_[std::move(labels)] += value; }
+  void Set(Labels labels, double value) { values_[std::move(labels)] = value; }
 
   prometheus::MetricFamily Family() const {
     prometheus::MetricFamily family;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostQuoted = 80;
 
-absl::Status Invalid(std::string_view text) {
+absl::Status NoAddress(std::string_view text) {
   using Json = nlohmann::json;
   // The escapes of JSON keep the message plain.
   const std::string message = fmt::format(
@@ -49,11 +49,11 @@ absl::StatusOr<ListenAddress> ParseListenAddress(std::string_view text) {
   const auto colon = text.rfind(':');
   const auto port =
       ReadPort(colon == text.npos ? text : text.substr(colon + 1));
-  if (!port.has_value()) return Invalid(text);
+  if (!port.has_value()) return NoAddress(text);
   address.port = *port;
   std::string host(colon == text.npos ? "" : text.substr(0, colon));
   if (host.empty() || host == "localhost") return address;
-  if (!IsIp(host)) return Invalid(text);
+  if (!IsIp(host)) return NoAddress(text);
   address.host = std::move(host);
   return address;
 }
