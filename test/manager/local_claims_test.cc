@@ -310,6 +310,34 @@ TEST_F(LocalClaimsTest, APluginThatFailsIsNotAskedAgainAtOnce) {
   EXPECT_THAT(node_.plugins.calls(), SizeIs(1));
 }
 
+/// The reservation is on disk, and the pod waits for something else by then.
+TEST_F(LocalClaimsTest, AReservationWhoseWriteFailedIsFreeAgain) {
+  node_.options.retries.first = std::chrono::hours(1);
+  node_.options.retries.last = std::chrono::hours(1);
+  node_.Start();
+  const auto pod = [](const std::string& name) {
+    return DevicePod(name, {{"example.com/nic", 1}}, "  nodeName: node-1\n");
+  };
+  node_.Publish(pod("p"));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  // All that is written before the reservation is written.
+  node_.plugins.Serve("example.com/nic", 0);
+  ASSERT_TRUE(node_.WaitForReason("p", "NotEnoughDevices"));
+  ASSERT_TRUE(node_.WaitUntil("the owner of the resource is on disk", [&] {
+    return !node_.store.Load().resources.empty();
+  }));
+  node_.store.FailReopen(true);
+  node_.store.FailNext(SharedStore::Failure::kWritten);
+  node_.plugins.Report("example.com/nic", HealthyDevices(1));
+  ASSERT_TRUE(node_.WaitUntil("the ledger is closed", [&] {
+    return !node_.manager().View()->Node().ledger_error.empty();
+  }));
+  EXPECT_THAT(node_.store.Load().device_holders, SizeIs(1));
+  node_.store.FailReopen(false);
+  node_.Publish(pod("p") + pod("q"));
+  EXPECT_TRUE(node_.WaitFor("q", PodState::kReady));
+}
+
 TEST_F(LocalClaimsTest, DevicesOfADriverThatIsNotThereAreNotGiven) {
   node_.drivers.Deregister(kDriver);
   node_.Start();
