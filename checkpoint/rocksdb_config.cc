@@ -86,8 +86,9 @@ absl::StatusCode CodeOf(const rocksdb::Status& status) {
 }
 
 void KeepSmall(rocksdb::Options& options) {
-  options.write_buffer_size = 512 * kKiB;  // Bounds the WAL as well.
+  options.write_buffer_size = 256 * kKiB;  // Bounds the WAL as well.
   options.arena_block_size = 32 * kKiB;
+  options.writable_file_max_buffer_size = 16 * kKiB;
   options.max_write_buffer_number = 2;
   options.max_total_wal_size = 2 * kMiB;
   options.target_file_size_base = 2 * kMiB;
