@@ -4,6 +4,7 @@
 // informer_go, with the same output. For test/bench/compare_informer.
 #include <devmgr/api_server.h>
 #include <fmt/core.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -36,6 +37,7 @@ std::string MarkOf(const ObjectSnapshot& snapshot) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  mallopt(M_ARENA_MAX, 1);  // As devmgrd does.
   std::string url;
   bool all = false;
   for (int i = 1; i < argc; ++i) {
