@@ -67,7 +67,7 @@ fi
 tools/bootstrap.sh || give_up 'packages are missing'
 [ -f "$build/build.ninja" ] || meson setup "$build" || give_up "cannot configure '$build'"
 ninja -C "$build" tools/devmgrd/devmgrd tools/devmgrctl/devmgrctl examples/cri-shim/devmgr-cri-shim \
-  test/cluster/container_of_pod >/dev/null || give_up "the build in '$build' failed"
+  test/cluster/runtime_of_node >/dev/null || give_up "the build in '$build' failed"
 
 # From TAP to lines for people; what a failed case says comes below it.
 python3 -B "$here/cluster_test.py" "$build" . "$@" | python3 -B "$here/summary.py"
