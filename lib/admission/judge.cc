@@ -144,17 +144,18 @@ Judgement Judge(const Pod& pod, const JudgeInput& input) {
   judgement.verdict = std::move(planned.verdict);
   judgement.plan = std::move(planned.plan);
   claim::Worsen(judgement.verdict, CheckPredecessor(pod, input.state));
+  const bool may_book_anew =
+      record != nullptr && claim::MayBookAnew(*record, input.boot_id);
   judgement.book_anew =
-      claim::HoldsRecreated(input.state, input.objects, uid) &&
-      claim::MayBookAnew(*record, input.boot_id);
+      may_book_anew && claim::HoldsRecreated(input.state, input.objects, uid);
   for (const claim::PlannedClaim& planned_claim : judgement.plan.claims) {
     claim::Worsen(
         judgement.verdict,
         claim::CheckPlanned(input.state, planned_claim, uid, input.boot_id));
     judgement.book_anew =
         judgement.book_anew ||
-        (claim::HoldsReplaced(input.state, planned_claim, uid) &&
-         claim::MayBookAnew(*record, input.boot_id));
+        (may_book_anew &&
+         claim::HoldsReplaced(input.state, planned_claim, uid));
     claim::Worsen(judgement.verdict,
                   CheckDrivers(planned_claim.uid, planned_claim.drivers,
                                planned_claim.skipped, input));

@@ -128,10 +128,10 @@ Decision DecideHandedOver(const State& state, std::int64_t now_ms) {
   next.since_ms = now_ms;
   next.to.reset();
   next.to_since_ms = 0;
-  return Put(
+  const std::string why =
       fmt::format("{} is the authority, not {} any more; {}",
-                  NameOf(next.party), NameOf(record->party), HeldText(state)),
-      std::move(next));
+                  NameOf(next.party), NameOf(record->party), HeldText(state));
+  return Put(why, std::move(next));
 }
 
 absl::Status CheckAllocates(const State& state, Party configured) {

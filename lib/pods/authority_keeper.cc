@@ -72,7 +72,7 @@ void AuthorityKeeper::EndIfKnown() {
       [to = record->to, now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
         const state::AuthorityRecord* last = state.FindAuthority();
-        // An operator may have changed his mind.
+        // The operator may have called it off.
         if (last == nullptr || last->to != to) return state::Decision();
         return control::DecideHandedOver(state, now);
       },

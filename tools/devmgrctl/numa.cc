@@ -185,8 +185,8 @@ absl::Status GetNuma(const Session& session, Inspector& inspector) {
     Json body{{"topology", NumaItemOf(info->options)},
               {"synthetic", info->synthetic},
               {"devicesOnNoNode", NumaItemsOf(info->nowhere)},
-              {"problems", info->problems},
-              {"items", std::move(items)}};
+              {"problems", info->problems}};
+    body["items"] = std::move(items);
     PrintDocument(session.out(), DocumentOf("NumaNodeList", std::move(body)),
                   session.options().format);
     return absl::OkStatus();
