@@ -341,29 +341,15 @@ absl::Status DraHealth::CheckStart(
     const state::PodRecord& pod, const ContainerName& container,
     const std::function<bool(const std::string&)>& fails) const {
   DEVMGR_ASSERT_ON(parts_.executor);
-  for (const state::ContainerNeed& need : pod.needs) {
-    if (need.name != container) continue;
-    for (const state::Want& want : need.wants) {
-      const state::ClaimRecord* claim = parts_.state.FindClaim(want.claim);
-      if (claim == nullptr) continue;
-      for (const auto& [driver, record] : claim->drivers) {
-        if (!fails(driver)) continue;
-        for (const state::PreparedDevice& device : record.devices) {
-          if (!claim::Serves(device, want.request) ||
-              Find({driver, device.pool, device.device}).health !=
-                  Health::kUnhealthy) {
-            continue;
-          }
-          return FailedPreconditionError(
-              "device '{}/{}' of {} in container '{}' of pod '{}' does not "
-              "work",
-              device.pool, device.device, driver, container,
-              pod.name.ToString());
-        }
-      }
-    }
-  }
-  return absl::OkStatus();
+  absl::Status status;
+  ForEachFaulty(pod, container, fails, [&](const FaultyDevice& faulty) {
+    status.Update(FailedPreconditionError(
+        "device '{}/{}' of {} in container '{}' of pod '{}' does "
+        "not work",
+        faulty.device.pool, faulty.device.device, faulty.driver, container,
+        pod.name.ToString()));
+  });
+  return status;
 }
 
 std::set<ClaimUid> DraHealth::FaultyClaims(
@@ -371,24 +357,33 @@ std::set<ClaimUid> DraHealth::FaultyClaims(
     const std::function<bool(const std::string&)>& replaces) const {
   DEVMGR_ASSERT_ON(parts_.executor);
   std::set<ClaimUid> claims;
+  ForEachFaulty(pod, container, replaces, [&](const FaultyDevice& faulty) {
+    claims.insert(faulty.claim);
+  });
+  return claims;
+}
+
+void DraHealth::ForEachFaulty(
+    const state::PodRecord& pod, const ContainerName& container,
+    const std::function<bool(const std::string&)>& counts,
+    const std::function<void(const FaultyDevice&)>& visit) const {
   for (const state::ContainerNeed& need : pod.needs) {
     if (need.name != container) continue;
     for (const state::Want& want : need.wants) {
       const state::ClaimRecord* claim = parts_.state.FindClaim(want.claim);
       if (claim == nullptr) continue;
       for (const auto& [driver, record] : claim->drivers) {
-        if (!replaces(driver)) continue;
+        if (!counts(driver)) continue;
         for (const state::PreparedDevice& device : record.devices) {
           if (claim::Serves(device, want.request) &&
               Find({driver, device.pool, device.device}).health ==
                   Health::kUnhealthy) {
-            claims.insert(want.claim);
+            visit({want.claim, driver, device});
           }
         }
       }
     }
   }
-  return claims;
 }
 
 }  // namespace devmgr::upkeep

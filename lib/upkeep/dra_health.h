@@ -115,7 +115,18 @@ class DraHealth final : public dra::HealthListener {
  private:
   using Holdings =
       std::map<std::pair<PodUid, device::PoolDevice>, device::EffectiveHealth>;
+  struct FaultyDevice {
+    const ClaimUid& claim;
+    const std::string& driver;
+    const state::PreparedDevice& device;
+  };
 
+  /// Visits the devices of the container that do not work, of the drivers that
+  /// `counts` names.
+  void ForEachFaulty(
+      const state::PodRecord& pod, const ContainerName& container,
+      const std::function<bool(const std::string&)>& counts,
+      const std::function<void(const FaultyDevice&)>& visit) const;
   void OnClaim(const state::ClaimRecord* before, const state::ClaimRecord* now);
   device::EffectiveHealth Find(const state::DeviceKey& device) const;
   /// What the driver reported that counts now.
