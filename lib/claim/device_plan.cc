@@ -19,12 +19,15 @@ device::ReservationTable WithoutForeignOf(
   for (const auto& [id, holder] : devices.state.foreign_holders) {
     if (holder->pod_uid != pod || !holder->Holds()) continue;
     for (const auto& [resource, device] : holder->devices) {
-      // Another container may hold it, too.
-      if (devices.state.ForeignHolderOf(resource, device, pod) != nullptr ||
-          table.HolderOf(resource, device) != nullptr) {
+      if (table.HolderOf(resource, device) != nullptr) continue;
+      const state::ForeignHolderRecord* other =
+          devices.state.ForeignHolderOf(resource, device, pod);
+      if (other == nullptr) {
+        (*adopted)[{holder->container, resource}].insert(device);
         continue;
       }
-      (*adopted)[{holder->container, resource}].insert(device);
+      // This one stood for both of them.
+      table.Add(ForeignReservation(resource, device, other->id)).IgnoreError();
     }
   }
   return table;

@@ -218,5 +218,20 @@ TEST_F(BackingTest, AnOperatorGivesAReasonAndAName) {
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(kGpu)));
 }
 
+TEST_F(BackingTest, WhyNoPluginServesANameIsSaid) {
+  EXPECT_EQ(WhyNotServed(nullptr, true), "");
+  EXPECT_EQ(WhyNotServed(nullptr, false), "no device plugin serves it");
+  state::ResourceRecord record;
+  record.backing = Backing::kPlugin;
+  EXPECT_EQ(WhyNotServed(&record, false), "") << "it may come back";
+  record.backing = Backing::kClass;
+  EXPECT_EQ(WhyNotServed(&record, false), "a device class serves it");
+  EXPECT_THAT(WhyNotServed(&record, true), HasSubstr("until they have ended"));
+  record.by_operator = "moving to DRA";
+  for (const bool has_plugin : {false, true}) {
+    EXPECT_THAT(WhyNotServed(&record, has_plugin), HasSubstr("moving to DRA"));
+  }
+}
+
 }  // namespace
 }  // namespace devmgr::claim

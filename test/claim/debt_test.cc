@@ -337,5 +337,31 @@ TEST_F(SkippedTest, ARebootAsksNobodyEither) {
   EXPECT_EQ(PodOf(p_).boot_id, ledger_.boot_id());
 }
 
+TEST_F(DebtTest, AnyPolicyThatForgivesNeedsATimer) {
+  DebtRules rules;
+  EXPECT_FALSE(rules.Forgive());
+  rules.by_driver[kDriver] = {Policy::kDefer};
+  EXPECT_FALSE(rules.Forgive());
+  rules.by_driver[kOtherDriver] = {Policy::kForgive, std::chrono::hours(1)};
+  EXPECT_TRUE(rules.Forgive());
+  rules.by_driver.clear();
+  rules.fallback = {Policy::kForgive, std::chrono::hours(1)};
+  EXPECT_TRUE(rules.Forgive());
+}
+
+// Whether it failed already or was not asked yet: a driver that comes is asked
+// for all of it.
+TEST_F(DebtTest, WhatIsToBeUnpreparedIsOwedByItsDrivers) {
+  EXPECT_THAT(OwedClaims(state(), ""), IsEmpty());
+  ReleaseP();
+  EXPECT_THAT(OwedClaims(state(), ""), ElementsAre(ClaimUid{"u-C"}));
+  EXPECT_THAT(OwedClaims(state(), kDriver), ElementsAre(ClaimUid{"u-C"}));
+  EXPECT_THAT(OwedClaims(state(), kOtherDriver), IsEmpty());
+  ASSERT_TRUE(Fails(1, "busy"));
+  EXPECT_THAT(OwedClaims(state(), kDriver), ElementsAre(ClaimUid{"u-C"}));
+  Unprepared(kDriver, {"u-C"});
+  EXPECT_THAT(OwedClaims(state(), ""), IsEmpty());
+}
+
 }  // namespace
 }  // namespace devmgr::claim

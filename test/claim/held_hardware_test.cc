@@ -174,5 +174,142 @@ TEST_F(HeldHardwareTest, AForeignContainerHasACard) {
   EXPECT_EQ(wait.waiting_for.front().name, "/run/containerd.sock");
 }
 
+// What this node has allocated to a claim is kept for the pods it is reserved
+// for before any driver is asked.
+class LocalHardwareTest : public HeldHardwareTest {
+ protected:
+  static std::shared_ptr<state::LocalClaimRecord> LocalClaim(
+      const std::string& name, const std::string& driver, int card,
+      const std::vector<std::string>& pods) {
+    ClaimBuilder claim = ClaimBuilder(name).From(driver, "dev-1");
+    for (const std::string& pod : pods) claim.For("u-" + pod, pod);
+    auto record = std::make_shared<state::LocalClaimRecord>();
+    record->object = std::make_shared<const ResourceClaim>(claim);
+    record->uid.value = record->object->metadata.uid;
+    record->hardware = {{{driver, "pool-1", "dev-1"}, Card(card)}};
+    return record;
+  }
+  void Put(const std::shared_ptr<state::LocalClaimRecord>& claim) {
+    state::Decision decision;
+    decision.kind = state::DecisionKind::kClaimsAllocated;
+    decision.changes = {state::PutLocalClaim{claim}};
+    ledger_.Take(decision);
+  }
+  absl::Status Check(const std::shared_ptr<state::LocalClaimRecord>& claim) {
+    return CheckHardwareFree(state(), {state::PutLocalClaim{claim}});
+  }
+};
+
+TEST_F(LocalHardwareTest, AClaimThatThisNodeAllocatedHasItsHardware) {
+  Put(LocalClaim("L", kOtherDriver, 0, {"A", "B"}));
+  const auto held =
+      FindHardwareHolder(state(), Card(0), {kDriver, PodUid{"u-A"}, {}});
+  ASSERT_TRUE(held.has_value()) << "of two pods one has not all of it";
+  EXPECT_EQ(held->kind, state::HardwareHolding::Kind::kLocalClaim);
+  EXPECT_EQ(held->uid, "u-L");
+  EXPECT_EQ(held->holder, "pods ns/A, ns/B");
+  EXPECT_EQ(HolderText(*held),
+            "pods ns/A, ns/B, as PCI address 0000:3b:00.0 of e.example.com");
+  std::vector<std::string> names;
+  for (const WaitingFor& one : held->waiting_for) names.push_back(one.name);
+  EXPECT_THAT(names, ::testing::ElementsAre("ns/A", "ns/B", "ns/L"));
+  EXPECT_EQ(held->waiting_for.back().kind, WaitingFor::Kind::kClaim);
+}
+
+TEST_F(LocalHardwareTest, WhatATakerHasByItselfIsNotInItsWay) {
+  Put(LocalClaim("L", kOtherDriver, 0, {"A"}));
+  const auto is_held = [&](const HardwareTaker& taker) {
+    return FindHardwareHolder(state(), Card(0), taker).has_value();
+  };
+  EXPECT_FALSE(is_held({kDriver, PodUid{"u-A"}, {}})) << "its only pod";
+  EXPECT_TRUE(is_held({kDriver, PodUid{"u-B"}, {}}));
+  EXPECT_TRUE(is_held({kDriver, PodUid{}, {}})) << "any pod";
+  EXPECT_FALSE(is_held({kOtherDriver, PodUid{"u-B"}, {}})) << "its own driver";
+  EXPECT_FALSE(is_held({kDriver, PodUid{"u-B"}, "u-L"})) << "the claim itself";
+  EXPECT_TRUE(is_held({kDriver, PodUid{"u-B"}, "u-M"}));
+  EXPECT_FALSE(FindHardwareHolder(state(), Card(1), {kDriver, {}, {}}));
+  // Others that the caller passes over.
+  EXPECT_FALSE(FindHardwareHolder(
+      state(), Card(0), {kDriver, PodUid{"u-B"}, {}},
+      [](const state::HardwareHolding& holding) {
+        return holding.kind != state::HardwareHolding::Kind::kLocalClaim;
+      }));
+}
+
+TEST_F(LocalHardwareTest, AClaimWithoutPodsIsNamedItself) {
+  Put(LocalClaim("L", kOtherDriver, 0, {}));
+  const auto held = FindHardwareHolder(state(), Card(0), {kDriver, {}, {}});
+  ASSERT_TRUE(held.has_value());
+  EXPECT_EQ(held->holder, "claim ns/L");
+  const Verdict wait = WaitForHardware("device 'x'", *held);
+  EXPECT_EQ(wait.kind, Kind::kWait);
+  EXPECT_EQ(wait.reason, kDeviceHeldElsewhere);
+  EXPECT_EQ(wait.message,
+            "device 'x' is PCI address 0000:3b:00.0, which claim ns/L holds by "
+            "e.example.com");
+}
+
+TEST_F(LocalHardwareTest, OfManyPodsTheFirstFewAreNamed) {
+  Put(LocalClaim("L", kOtherDriver, 0, {"A", "B", "C", "D", "E", "F"}));
+  const auto held = FindHardwareHolder(state(), Card(0), {kDriver, {}, {}});
+  ASSERT_TRUE(held.has_value());
+  EXPECT_EQ(held->holder, "pods ns/A, ns/B, ns/C, ns/D, ns/E, ...");
+  EXPECT_EQ(held->waiting_for.size(), 7U) << "all of them, and the claim";
+}
+
+TEST_F(LocalHardwareTest, APreparedClaimIsOfItsOnlyPod) {
+  published_[{kDriver, "pool-1", "dev-1"}] = Card(0);
+  ASSERT_EQ(Prepare(WithClaim("A", kDriver)).kind, Kind::kAdmit);
+  EXPECT_FALSE(FindHardwareHolder(state(), Card(0), {kGpu, PodUid{"u-A"}, {}}));
+  const auto held =
+      FindHardwareHolder(state(), Card(0), {kGpu, PodUid{"u-B"}, {}});
+  ASSERT_TRUE(held.has_value());
+  EXPECT_EQ(held->kind, state::HardwareHolding::Kind::kClaim);
+  EXPECT_EQ(held->holder, "pod ns/A");
+}
+
+TEST_F(LocalHardwareTest, AContainerWithoutAPodIsNoPods) {
+  auto holder = std::make_shared<state::ForeignHolderRecord>();
+  holder->id.value = "f";
+  holder->pod_uid.value = "u-A";
+  holder->devices = {{kGpu, "0"}};
+  holder->hardware = Card(0);
+  state::Decision found;
+  found.changes = {state::PutHolder{holder}};
+  ledger_.Take(found);
+  EXPECT_FALSE(
+      FindHardwareHolder(state(), Card(0), {kDriver, PodUid{"u-A"}, {}}));
+  const auto held =
+      FindHardwareHolder(state(), Card(0), {kDriver, PodUid{"u-B"}, {}});
+  ASSERT_TRUE(held.has_value());
+  EXPECT_EQ(held->kind, state::HardwareHolding::Kind::kContainer);
+  EXPECT_EQ(HolderText(*held).find(" of "), std::string::npos)
+      << "no resource or driver gave it";
+}
+
+// Two decisions may be on their way at once: the later one loses.
+TEST_F(LocalHardwareTest, AnAllocationOfHeldHardwareIsMadeAnew) {
+  ASSERT_THAT(Reserve("A", "0"), IsOk());
+  ASSERT_THAT(Commit("A", Card(0)), IsOk());
+  EXPECT_THAT(
+      Check(LocalClaim("L", kDriver, 0, {"B"})),
+      StatusIs(absl::StatusCode::kAborted,
+               HasSubstr("device d.example.com/pool-1/dev-1 is PCI address "
+                         "0000:3b:00.0, which pod ns/A holds")));
+  EXPECT_THAT(Check(LocalClaim("L", kDriver, 1, {"B"})), IsOk());
+  EXPECT_THAT(Check(LocalClaim("L", kDriver, 0, {"A"})), IsOk())
+      << "the pod has it already";
+  EXPECT_THAT(Check(LocalClaim("L", kDriver, 0, {"A", "B"})),
+              StatusIs(absl::StatusCode::kAborted));
+  EXPECT_THAT(CheckHardwareFree(state(), {state::ErasePod{PodUid{"u-A"}}}),
+              IsOk());
+}
+
+TEST_F(LocalHardwareTest, AClaimThatIsWrittenAgainKeepsItsHardware) {
+  const auto claim = LocalClaim("L", kDriver, 0, {"B"});
+  Put(claim);
+  EXPECT_THAT(Check(claim), IsOk());
+}
+
 }  // namespace
 }  // namespace devmgr::claim

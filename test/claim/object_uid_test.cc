@@ -132,5 +132,137 @@ TEST_F(ObjectIdentityTest, AUidIsDerivedFromAllThatTellsObjectsApart) {
   EXPECT_NE(uid, DeriveUid("files", kPodKind, name, 8));
 }
 
+// A class of an API server has a time of creation. Its UID is of no use here,
+// and one from a file that brings it still has no time.
+TEST_F(ObjectIdentityTest, AClassNeedsATimeOfCreation) {
+  ObjectMeta metadata;
+  metadata.uid = "u-1";
+  EXPECT_TRUE(NeedsIdentity(kClassKind, metadata));
+  EXPECT_FALSE(NeedsIdentity(kClaimKind, metadata));
+  metadata.creation_timestamp = "2026-01-02T03:04:05Z";
+  EXPECT_FALSE(NeedsIdentity(kClassKind, metadata));
+  auto item = std::make_shared<DeviceClass>();
+  item->metadata.name = "gpu";
+  item->metadata.uid = "u-1";
+  snapshot_.device_classes.insert_or_assign({"", "gpu"}, item);
+  Apply();
+  const auto* identity = state_.FindIdentity(kClassKind, {"", "gpu"});
+  ASSERT_NE(identity, nullptr);
+  EXPECT_EQ(identity->uid, "u-1") << "its own is kept";
+  EXPECT_EQ(identity->first_seen_ms, 1'000);
+  snapshot_.device_classes.clear();
+  snapshot_.partial_kinds = {ObjectKind::kDeviceClass};
+  EXPECT_THAT(Decide().changes, IsEmpty());
+  snapshot_.partial_kinds.clear();
+  EXPECT_THAT(Decide().changes, SizeIs(1));
+}
+
+TEST_F(ObjectIdentityTest, APodThatBreaksARuleHasAnIdentityToo) {
+  auto malformed = std::make_shared<MalformedPod>();
+  malformed->pod.metadata.ns = "default";
+  malformed->pod.metadata.name = "bad";
+  snapshot_.malformed_pods.insert_or_assign({"default", "bad"}, malformed);
+  Apply();
+  EXPECT_THAT(UidOf("bad"), SizeIs(36));
+}
+
+// It is rejected again when its file is still what it was.
+TEST_F(ObjectIdentityTest, ARejectedPodThatIsNotMendedKeepsItsIdentity) {
+  Add("a");
+  Apply();
+  auto rejected = std::make_shared<state::PodRecord>();
+  rejected->uid = {UidOf("a")};
+  rejected->name = {"default", "a"};
+  rejected->phase = state::PodPhase::kRejected;
+  rejected->reason = kInvalidPod;
+  state_.Put(std::shared_ptr<const state::PodRecord>(rejected));
+  // A claim without a source.
+  auto invalid = std::make_shared<Pod>(*snapshot_.pods.at({"default", "a"}));
+  invalid->spec.resource_claims.push_back({"c", std::nullopt, std::nullopt});
+  snapshot_.pods.insert_or_assign({"default", "a"}, invalid);
+  EXPECT_THAT(Decide().changes, IsEmpty());
+  // It became malformed: it is none of the pods.
+  auto malformed = std::make_shared<MalformedPod>();
+  malformed->pod = *invalid;
+  snapshot_.pods.clear();
+  snapshot_.malformed_pods.insert_or_assign({"default", "a"}, malformed);
+  EXPECT_THAT(Decide().changes, IsEmpty());
+}
+
+/// MayNeedIdentities by what has changed since `before`.
+class IdentityChangeTest : public ObjectIdentityTest {
+ protected:
+  IdentityChangeTest() {
+    Add("a");
+    Apply();
+    Settle();
+  }
+  /// What there is now has been decided about.
+  void Settle() {
+    before_ = snapshot_;
+    known_ = state_.identities;
+  }
+  bool MayNeed() const {
+    return MayNeedIdentities(before_, known_, snapshot_, state_);
+  }
+
+  ObjectSnapshot before_;
+  Identities known_;
+};
+
+TEST_F(IdentityChangeTest, NothingIsLookedAtWhereNothingHasChanged) {
+  EXPECT_FALSE(MayNeed());
+  Add("from-a-server", "u-1");
+  EXPECT_FALSE(MayNeed()) << "it needs none";
+  auto slice = std::make_shared<ResourceSlice>();
+  snapshot_.resource_slices.insert_or_assign({"", "s"}, slice);
+  EXPECT_FALSE(MayNeed());
+}
+
+TEST_F(IdentityChangeTest, AnObjectThatComesOrGoesIsLookedAt) {
+  Add("b");
+  EXPECT_TRUE(MayNeed());
+  Apply();
+  EXPECT_TRUE(MayNeed()) << "the ledger has changed since";
+  Settle();
+  EXPECT_FALSE(MayNeed());
+  snapshot_.pods.erase({"default", "b"});
+  EXPECT_TRUE(MayNeed()) << "its identity is to be erased";
+}
+
+TEST_F(IdentityChangeTest, EachKindIsLookedAt) {
+  const auto expect_seen = [&](const char* kind) {
+    EXPECT_TRUE(MayNeed()) << kind;
+    Apply();
+    Settle();
+    EXPECT_FALSE(MayNeed()) << kind;
+  };
+  auto claim = std::make_shared<ResourceClaim>();
+  claim->metadata.name = "c";
+  snapshot_.claims.insert_or_assign({"", "c"}, claim);
+  expect_seen("claim");
+  auto item = std::make_shared<DeviceClass>();
+  item->metadata.name = "gpu";
+  snapshot_.device_classes.insert_or_assign({"", "gpu"}, item);
+  expect_seen("class");
+  auto malformed = std::make_shared<MalformedPod>();
+  malformed->pod.metadata.name = "bad";
+  snapshot_.malformed_pods.insert_or_assign({"", "bad"}, malformed);
+  expect_seen("malformed pod");
+}
+
+// Only then is an object that is missing gone.
+TEST_F(IdentityChangeTest, AKindThatBecomesCompleteIsLookedAt) {
+  for (const ObjectKind kind : {ObjectKind::kPod, ObjectKind::kResourceClaim,
+                                ObjectKind::kDeviceClass}) {
+    snapshot_.partial_kinds = {kind};
+    EXPECT_FALSE(MayNeed()) << "it is complete no more";
+    Settle();
+    snapshot_.partial_kinds.clear();
+    EXPECT_TRUE(MayNeed());
+    Settle();
+  }
+}
+
 }  // namespace
 }  // namespace devmgr::claim
