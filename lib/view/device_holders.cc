@@ -58,11 +58,11 @@ class PublishedNames {
 };
 
 /// `names` where they say something, else `more`.
-void PutNames(device::HardwareNames names, const device::HardwareNames& more,
-              ContainerDevice* device) {
-  device->uuid = std::move(names.uuid.empty() ? more.uuid : names.uuid);
-  device->pci_address = std::move(
-      names.pci_address.empty() ? more.pci_address : names.pci_address);
+void PutNames(const device::HardwareNames& names,
+              const device::HardwareNames& more, ContainerDevice* device) {
+  device->uuid = names.uuid.empty() ? more.uuid : names.uuid;
+  device->pci_address =
+      names.pci_address.empty() ? more.pci_address : names.pci_address;
 }
 
 /// What follows the `=` of a qualified name.

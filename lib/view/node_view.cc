@@ -7,7 +7,6 @@
 #include <string_view>
 #include <utility>
 
-#include "claim/backing.h"
 #include "claim/held_claims.h"
 #include "common/status.h"
 #include "state/views.h"
@@ -40,11 +39,6 @@ void CountPods(const Moment& moment, NodeInfo* node) {
     if (state == PodState::kWaiting) ++node->pods_waiting;
     if (state == PodState::kRejected) ++node->pods_rejected;
   }
-}
-
-bool HasPlugin(const Resources& resources, const std::string& name) {
-  const Resource* resource = resources.Find(name);
-  return resource != nullptr && device::HasPlugin(resource->state);
 }
 
 template <typename T>
@@ -180,7 +174,9 @@ class MomentView final : public NodeView {
                             : nullptr;
     if (object != nullptr) {
       return claim::MissingClaimsOf(*object, container, *moment_.objects,
-                                    PlanOptionsNow());
+                                    moment_.terms != nullptr
+                                        ? moment_.terms->plan_options
+                                        : claim::PlanOptions());
     }
     if (record != nullptr) return ContainerClaims();
     return NotKnown(pod);
@@ -235,19 +231,6 @@ class MomentView final : public NodeView {
     const state::PodRecord* record = moment_.state.FindPod(pod);
     if (record == nullptr) return NotKnown(pod);
     return record;
-  }
-
-  claim::PlanOptions PlanOptionsNow() const {
-    if (moment_.terms == nullptr) return {};
-    claim::PlanOptions options = moment_.terms->plan_options;
-    options.why_not_served = [this](const ResourceName& resource) {
-      const bool as_it_comes =
-          moment_.terms->plan_options.sharing == claim::Sharing::kAsItComes;
-      if (as_it_comes) return std::string();
-      return claim::WhyNotServed(moment_.state.FindResource(resource),
-                                 HasPlugin(moment_.resources, resource));
-    };
-    return options;
   }
 
   const Moment moment_;
