@@ -206,5 +206,45 @@ TEST_F(DeviceViewsTest, OfAPodThatHoldsNothingClaimsAreMissing) {
   EXPECT_THAT(view->HeldClaims(Uid("p"), "main")->claims, SizeIs(1));
 }
 
+// It works by now, and failed not long ago.
+TEST_F(DeviceViewsTest, ADeviceOnProbationSaysWhyNoPodGetsIt) {
+  device::InventoryDevice works;
+  works.device = {"d0", device::Health::kHealthy, {}};
+  works.withheld = true;
+  device::InventoryDevice fails = works;
+  fails.device = {"d1", device::Health::kUnhealthy, {}};
+  const device::InventoryDevices list(
+      std::vector<device::InventoryDevice>{works, fails});
+  moment_.resources.insert_or_assign(
+      "example.com/nic", {device::EndpointState::kLive, 0, {}, list});
+  std::vector<std::string> reasons;
+  for (const DeviceInfo& device : DevicesOf(moment_)) {
+    if (!device.resource.empty()) reasons.push_back(device.health_reason);
+  }
+  EXPECT_THAT(reasons,
+              ElementsAre("reported by the plugin; no pod gets it before it "
+                          "has worked for long enough",
+                          "reported by the plugin"));
+  EXPECT_THAT(AllocatableOf(moment_), IsEmpty());
+}
+
+// Those are not offered to the scheduler.
+TEST_F(DeviceViewsTest, DevicesForPodsOfThisNodeAreCountedApart) {
+  Resource resource;
+  resource.state = device::EndpointState::kLive;
+  resource.figures = {8, 6};
+  resource.local_set = 2;
+  moment_.resources.insert_or_assign("example.com/nic", resource);
+  ASSERT_THAT(ResourcesOf(moment_), SizeIs(1));
+  EXPECT_EQ(ResourcesOf(moment_)[0].capacity, 8);
+  EXPECT_EQ(ResourcesOf(moment_)[0].local, 2);
+  EXPECT_EQ(ResourcesOf(moment_)[0].allocatable, 4);
+  // So many do not work.
+  resource.figures = {8, 1};
+  moment_.resources.insert_or_assign("example.com/nic", resource);
+  EXPECT_EQ(ResourcesOf(moment_)[0].local, 1);
+  EXPECT_EQ(ResourcesOf(moment_)[0].allocatable, 0);
+}
+
 }  // namespace
 }  // namespace devmgr::view

@@ -204,5 +204,220 @@ TEST_F(NodeViewTest, IsReadOnOtherThreadsWhileTheNextOnesAreMade) {
   EXPECT_THAT(View()->Pods(), SizeIs(25));
 }
 
+TEST_F(NodeViewTest, TheNodeIsShownWithWhatItsSourceAndItsLedgerSay) {
+  NodeInfo fixed;
+  fixed.version = "1.2.3";
+  around_.node = std::make_shared<const NodeInfo>(fixed);
+  around_.sequence = 5;
+  around_.last_event = 9;
+  around_.ledger = absl::UnavailableError("the disk is full");
+  around_.runtime.emplace().source = "CRI";
+  around_.plugins = {std::make_shared<const PluginInfo>()};
+  ObjectSnapshot objects;
+  objects.complete = true;
+  ManifestProblem& problem = objects.problems.emplace_back();
+  problem.file = "a.yaml";
+  problem.line = 3;
+  problem.message = "bad";
+  objects.object_problems.emplace_back();
+  moment_.objects = std::make_shared<const ObjectSnapshot>(objects);
+  Put(MakePod("a", PodPhase::kPreparing));
+  moment_.state.Put(
+      std::shared_ptr<const state::ClaimRecord>(MakeClaim("c", Uid("a"))));
+  const auto view = View();
+  EXPECT_EQ(view->Sequence(), 5U);
+  EXPECT_EQ(view->LastEvent(), 9U);
+  const NodeInfo node = view->Node();
+  EXPECT_EQ(node.version, "1.2.3");
+  EXPECT_EQ(node.ledger_error, "the disk is full");
+  EXPECT_TRUE(node.source_complete);
+  EXPECT_THAT(node.source_problems, ElementsAre("a.yaml:3: bad"));
+  EXPECT_THAT(node.object_problems, SizeIs(1));
+  EXPECT_EQ(node.runtime->source, "CRI");
+  EXPECT_EQ(node.claims, 1);
+  EXPECT_EQ(node.plugins, 1);
+}
+
+TEST_F(NodeViewTest, ClaimsAreShownWithHowTheirDriversFailedLast) {
+  Put(MakePod("a", PodPhase::kPreparing));
+  moment_.state.Put(
+      std::shared_ptr<const state::ClaimRecord>(MakeClaim("c", Uid("a"))));
+  ASSERT_THAT(View()->Claims(), SizeIs(1));
+  EXPECT_EQ(View()->Claims()[0].drivers.at(0).last_error, "");
+  moment_.calls.errors.insert_or_assign(
+      {ClaimUid{"uid-c"}, kDriver},
+      {kDriver, absl::InternalError("no luck"), false});
+  EXPECT_THAT(View()->Claims()[0].drivers.at(0).last_error,
+              ::testing::HasSubstr("no luck"));
+}
+
+TEST_F(NodeViewTest, DebtsAreShownWithTheirPolicy) {
+  auto claim = MakeClaim("c", {});
+  claim->pods.clear();
+  claim->drivers[kDriver].phase = state::DriverPhase::kUnpreparing;
+  claim->drivers[kDriver].debt = state::Debt{1'000, 3, "busy", {"default/a"}};
+  moment_.state.Put(std::shared_ptr<const state::ClaimRecord>(claim));
+  auto terms = std::make_shared<Terms>(*moment_.terms);
+  terms->debt_rules.by_driver[kDriver] = {DebtPolicy::Kind::kDefer};
+  moment_.terms = terms;
+  ASSERT_THAT(View()->Debts(), SizeIs(1));
+  EXPECT_EQ(View()->Debts()[0].policy, "defer");
+  EXPECT_EQ(View()->Debts()[0].attempts, 3U);
+  // More have failed since the ledger was written.
+  moment_.calls.attempts.insert_or_assign({claim->uid, kDriver}, 5);
+  EXPECT_EQ(View()->Debts()[0].attempts, 5U);
+  moment_.terms = nullptr;
+  EXPECT_EQ(View()->Debts()[0].policy, "") << "of a stopped manager";
+}
+
+TEST_F(NodeViewTest, WhatSurroundsItIsShownAsItWas) {
+  auto socket = std::make_shared<RegistrationSocketInfo>();
+  socket->path = "/run/a.sock";
+  around_.sockets = {socket};
+  auto runtime = std::make_shared<RuntimeInfo>();
+  runtime->endpoint = "/run/r.sock";
+  around_.runtimes = {runtime};
+  auto holder = std::make_shared<state::ForeignHolderRecord>();
+  holder->id.value = "f";
+  holder->devices = {{"example.com/gpu", "d0"}};
+  moment_.state.Put(std::shared_ptr<const state::ForeignHolderRecord>(holder));
+  const auto view = View();
+  ASSERT_THAT(view->RegistrationSockets(), SizeIs(1));
+  EXPECT_EQ(view->RegistrationSockets()[0].path, "/run/a.sock");
+  ASSERT_THAT(view->Runtimes(), SizeIs(1));
+  EXPECT_EQ(view->Runtimes()[0].endpoint, "/run/r.sock");
+  ASSERT_THAT(view->ForeignHolders(), SizeIs(1));
+  EXPECT_EQ(view->ForeignHolders()[0].holder.container_id, "f");
+}
+
+// Where a scheduler allocates, what is published counts whoever is registered.
+TEST_F(NodeViewTest, SlicesOfDriversThatAreNotRegisteredAreHidden) {
+  ObjectSnapshot objects;
+  for (const char* driver : {"a.example.com", "b.example.com"}) {
+    auto slice = std::make_shared<ResourceSlice>();
+    slice->driver = driver;
+    slice->pool = "pool";
+    slice->node_name = "n1";
+    objects.resource_slices.insert_or_assign({"", driver}, slice);
+  }
+  moment_.objects = std::make_shared<const ObjectSnapshot>(objects);
+  auto registered = std::make_shared<PluginInfo>();
+  registered->kind = PluginKind::kDra;
+  registered->name = "a.example.com";
+  auto plugin = std::make_shared<PluginInfo>();
+  plugin->kind = PluginKind::kDevicePlugin;
+  plugin->name = "b.example.com";
+  around_.plugins = {registered, plugin};
+  const auto hidden = [&](Authority authority) {
+    NodeInfo node;
+    node.authority = authority;
+    around_.node = std::make_shared<const NodeInfo>(node);
+    std::vector<bool> is_hidden;
+    for (const SliceInfo& slice : View()->Slices()) {
+      is_hidden.push_back(slice.hidden);
+    }
+    return is_hidden;
+  };
+  EXPECT_THAT(hidden(Authority::kNode), ElementsAre(false, true));
+  EXPECT_THAT(hidden(Authority::kScheduler), ElementsAre(false, false));
+  moment_.objects = nullptr;
+  EXPECT_THAT(View()->Slices(), IsEmpty());
+}
+
+TEST_F(NodeViewTest, AlignmentIsShownOfPodsThatWereJudged) {
+  auto alignment = std::make_shared<PodAlignmentInfo>();
+  alignment->admitted = false;
+  alignment->message = "no node has two";
+  moment_.alignments.insert_or_assign(Uid("a"), alignment);
+  ASSERT_TRUE(View()->AlignmentOf(Uid("a")).ok());
+  EXPECT_EQ(View()->AlignmentOf(Uid("a"))->message, "no node has two");
+  EXPECT_EQ(View()->AlignmentOf(Uid("b")).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_THAT(View()->Numa().nodes, IsEmpty());
+}
+
+TEST_F(NodeViewTest, ResourcesOfAPodThatIsNotKnownAreNotFound) {
+  const auto missing = View()->ResourcesOfPod({"default", "x"});
+  EXPECT_EQ(missing.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(missing.status().message(), "pod x in namespace default not found");
+  EXPECT_EQ(View()->HeldDevices(Uid("x"), "main").status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+/// A pod of the source that uses claim `made` in container `main`.
+class HeldClaimsViewTest : public NodeViewTest {
+ protected:
+  static Pod UsingAClaim(const std::string& name) {
+    Pod pod;
+    pod.metadata.ns = "default";
+    pod.metadata.name = name;
+    pod.metadata.uid = Uid(name).value;
+    pod.spec.resource_claims = {{"c", "made", std::nullopt}};
+    Container& container = pod.spec.containers.emplace_back();
+    container.name = "main";
+    container.resources.claims = {{"c", ""}};
+    return pod;
+  }
+  void Show(const ObjectSnapshot& objects) {
+    moment_.objects = std::make_shared<const ObjectSnapshot>(objects);
+  }
+};
+
+TEST_F(HeldClaimsViewTest, OfAPodThatHasToWaitItsClaimsAreMissing) {
+  ObjectSnapshot objects;
+  objects.pods.insert_or_assign({"default", "a"},
+                                std::make_shared<Pod>(UsingAClaim("a")));
+  Show(objects);
+  for (const bool is_recorded : {false, true}) {
+    if (is_recorded) Put(MakePod("a", PodPhase::kWaiting));
+    const auto claims = View()->HeldClaims(Uid("a"), "main");
+    ASSERT_TRUE(claims.ok());
+    EXPECT_THAT(claims->claims, IsEmpty());
+    EXPECT_THAT(claims->missing, SizeIs(1));
+    EXPECT_THAT(View()->HeldClaims(Uid("a"), "other")->missing, IsEmpty());
+  }
+}
+
+TEST_F(HeldClaimsViewTest, OfAPodThatBreaksARuleTheyAreMissingToo) {
+  auto malformed = std::make_shared<MalformedPod>();
+  malformed->pod = UsingAClaim("bad");
+  ObjectSnapshot objects;
+  objects.malformed_pods.insert_or_assign({"default", "bad"}, malformed);
+  Show(objects);
+  ASSERT_TRUE(View()->HeldClaims(Uid("bad"), "main").ok());
+  EXPECT_THAT(View()->HeldClaims(Uid("bad"), "main")->missing, SizeIs(1));
+}
+
+// Its object is gone, and it holds none.
+TEST_F(HeldClaimsViewTest, OfAPodThatTheSourceLacksNothingIsSaid) {
+  Put(MakePod("a", PodPhase::kWaiting));
+  const auto claims = View()->HeldClaims(Uid("a"), "main");
+  ASSERT_TRUE(claims.ok());
+  EXPECT_THAT(claims->claims, IsEmpty());
+  EXPECT_THAT(claims->missing, IsEmpty());
+}
+
+TEST_F(HeldClaimsViewTest, TheClaimOfExtendedResourcesIsMissingByItsGate) {
+  Pod pod = UsingAClaim("a");
+  pod.spec.resource_claims.clear();
+  Container& container = pod.spec.containers[0];
+  container.resources.claims.clear();
+  const Quantity one{1, 0, "1"};
+  container.resources.limits["example.com/gpu"] = one;
+  container.resources.requests["example.com/gpu"] = one;
+  pod.status.extended_resource_claim_status.emplace().resource_claim_name =
+      "special";
+  pod.status.extended_resource_claim_status->request_mappings = {
+      {"main", "example.com/gpu", "r"}};
+  ObjectSnapshot objects;
+  objects.pods.insert_or_assign({"default", "a"}, std::make_shared<Pod>(pod));
+  Show(objects);
+  EXPECT_THAT(View()->HeldClaims(Uid("a"), "main")->missing, SizeIs(1));
+  auto terms = std::make_shared<Terms>(*moment_.terms);
+  terms->plan_options.extended_resources = false;
+  moment_.terms = terms;
+  EXPECT_THAT(View()->HeldClaims(Uid("a"), "main")->missing, IsEmpty());
+}
+
 }  // namespace
 }  // namespace devmgr::view

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "device/devices.h"
 #include "view/moment_fixture.h"
 
 namespace devmgr::view {
@@ -129,6 +130,70 @@ TEST_F(PodViewsTest, DebtsCountTheCallsThatFailedSinceTheLedgerWasWritten) {
   EXPECT_EQ(DebtsOf(moment_)[0].policy, "block");
   moment_.calls.attempts.insert_or_assign({owed->uid, kDriver}, 5);
   EXPECT_EQ(DebtsOf(moment_)[0].attempts, 5U);
+}
+
+TEST_F(PodViewsTest, OfSeveralClaimsEachDriverIsNamedOnce) {
+  const std::shared_ptr<const state::ClaimRecord> second =
+      MakeClaim("c2", Uid("p"));
+  moment_.state.Put(second);
+  auto pod = MakePod("p", PodPhase::kPreparing);
+  pod->claims = {claim_->uid, second->uid, ClaimUid{"uid-missing"}};
+  Put(pod);
+  Note("p", {Verdict::Kind::kWait, "FailedPrepare", "no luck", {}});
+  for (const ClaimUid& uid : {claim_->uid, second->uid}) {
+    moment_.calls.unanswered.insert_or_assign({uid, kDriver}, {true, 1'000});
+  }
+  EXPECT_EQ(Shown().reason, "FailedPrepare") << "why it waits is kept";
+  EXPECT_THAT(Shown().message, ::testing::StartsWith("no luck; DRA driver"));
+  EXPECT_THAT(Shown().message, HasSubstr("'default/c' and has not"));
+  EXPECT_THAT(Shown().message, HasSubstr("'default/c2' and has not"));
+  EXPECT_THAT(Shown().waiting_for,
+              ElementsAre(WaitingFor{WaitingFor::Kind::kDriver, kDriver}));
+}
+
+// Why it cannot be stopped yet comes after why it has to leave.
+TEST_F(PodViewsTest, APodThatIsEvictedShowsWhatKeepsIt) {
+  auto pod = MakePod("r", PodPhase::kReady);
+  pod->eviction = state::Eviction{"DeviceTaintManager", "taint 'hot'", 1'000};
+  Put(pod);
+  EXPECT_EQ(Shown("r").state, PodState::kEvicting);
+  const std::string before = Shown("r").message;
+  Note("r", {Verdict::Kind::kWait, "Runs", "a container runs", {}});
+  EXPECT_EQ(Shown("r").reason, "DeviceTaintManager");
+  EXPECT_EQ(Shown("r").message, before + "; a container runs");
+}
+
+// Feature gate ResourceHealthStatus, and the one of its messages.
+TEST_F(PodViewsTest, HealthIsShownByItsGates) {
+  auto pod = MakePod("h", PodPhase::kAdmitted);
+  state::DeviceHold hold;
+  hold.container = "main";
+  hold.resource = "example.com/gpu";
+  hold.phase = device::ReservationPhase::kCommitted;
+  hold.devices = {{"d0", {}}};
+  pod->holds = {hold};
+  Put(pod);
+  const auto inventory = device::Live({device::Unhealthy("d0")});
+  moment_.resources.insert_or_assign(
+      "example.com/gpu",
+      {inventory.state(), 0, inventory.figures(), inventory.devices()});
+  const auto shown = [&](bool health, bool messages) {
+    auto terms = std::make_shared<Terms>(*moment_.terms);
+    terms->health = health;
+    terms->health_messages = messages;
+    moment_.terms = terms;
+    return Shown("h").allocated_resources;
+  };
+  const auto all = shown(true, true);
+  ASSERT_THAT(all, SizeIs(1));
+  EXPECT_EQ(all[0].resources.at(0).resources.at(0).message,
+            "reported by the plugin");
+  const auto silent = shown(true, false);
+  ASSERT_THAT(silent, SizeIs(1));
+  EXPECT_EQ(silent[0].resources.at(0).resources.at(0).health,
+            DeviceHealth::kUnhealthy);
+  EXPECT_EQ(silent[0].resources.at(0).resources.at(0).message, "");
+  EXPECT_THAT(shown(false, true), IsEmpty());
 }
 
 }  // namespace
