@@ -23,17 +23,12 @@
 #include "control/local_objects.h"
 #include "control/provide.h"
 #include "device/pod_needs.h"
-#include "manager/manager.h"
 #include "model/allocation_manifests.h"
-#include "model/objects.h"
-#include "support/fake_plugins.h"
+#include "model/node_life.h"
 #include "support/random_lives.h"
-#include "support/test_node.h"
 
 namespace devmgr::model {
 namespace {
-
-using std::chrono::milliseconds;
 
 constexpr int kNames = 8;  ///< Of pods.
 constexpr int kNics = 2;
@@ -50,9 +45,9 @@ struct Counts : MetricsSink {
   void OnMissedWakeup() override { ++missed; }
 };
 
-class AllocationLife {
+class AllocationLife : private NodeLife {
  public:
-  AllocationLife(Luck& luck, Counts& counts) : luck_(luck), counts_(counts) {
+  AllocationLife(Luck& luck, Counts& counts) : NodeLife(luck), counts_(counts) {
     for (const std::string& name : kPublishers)
       drivers_.Register(DriverName(name));
     Mend();
@@ -84,60 +79,13 @@ class AllocationLife {
   }
 
  private:
-  static constexpr std::size_t kAll = 20'000;
-
   void Start() {
-    auto loop = std::make_unique<ManualExecutor>();
-    auto ledger = std::make_unique<ManualExecutor>();
-    loop_ = loop.get();
-    ledger_ = ledger.get();
     manager::ManagerParts parts;
     parts.options.node_name = "node-1";
-    parts.options.max_events = 50;
-    parts.options.actuate = Actuate::kSource;
     parts.options.policies.audit_wakeups = true;
-    parts.options.device_plugins.grace_period = milliseconds(30'000);
-    parts.host.objects = &source_;
     parts.host.metrics = &counts_;
-    parts.host.boot_id = [this] { return fmt::format("boot-{}", boot_); };
-    parts.host.now = [this, executor = loop_] {
-      return WallTime(clock_ + std::chrono::duration_cast<milliseconds>(
-                                   executor->Now().time_since_epoch()));
-    };
-    parts.store = store_.Open();
-    parts.state = store_.Load();
-    parts.drivers = [this](Executor& executor, auto on_change) {
-      return drivers_.Make(executor, std::move(on_change));
-    };
-    parts.plugins = [this](Executor& executor,
-                           plugin::PluginListener& listener) {
-      return plugins_.Make(executor, listener);
-    };
-    parts.executor = std::move(loop);
-    parts.ledger_executor = std::move(ledger);
-    manager_ = manager::Manager::Start(std::move(parts));
+    NodeLife::Start(std::move(parts));
     has_plugin_ = false;
-  }
-
-  void Stop() {
-    clock_ += std::chrono::duration_cast<milliseconds>(
-        loop_->Now().time_since_epoch());
-    manager_.reset();
-  }
-
-  /// Runs up to so many tasks of the manager and the ledger.
-  void Work(std::size_t tasks) {
-    const bool all = tasks == kAll;
-    for (; tasks > 0; --tasks) {
-      if (!loop_->RunOne() && !ledger_->RunOne()) return;
-    }
-    if (all) ADD_FAILURE() << "it does not come to rest";
-  }
-
-  std::string Wait() {
-    const milliseconds time(luck_.Below(20'000));
-    loop_->Advance(time);
-    return fmt::format("{} ms pass", time.count());
   }
 
   /// What was not written when the manager ends has not happened.
@@ -285,11 +233,6 @@ class AllocationLife {
     return fails ? "refuses" : "serves";
   }
 
-  static absl::StatusOr<device::ContainerEdits> Refuse(
-      const std::vector<DeviceId>&) {
-    return InternalError("no");
-  }
-
   void Publish() {
     ObjectSnapshot objects;
     for (const std::string& name : kClasses)
@@ -310,9 +253,7 @@ class AllocationLife {
   /// At any moment, also in the middle of what is being done.
   void CheckAlways() {
     const state::State state = store_.Load();
-    for (const std::string& violation : state::CheckInvariants(state)) {
-      ADD_FAILURE() << violation;
-    }
+    CheckPods(state, [&](const PodInfo& pod) { CheckReady(pod, state); });
     std::map<state::DeviceKey, std::string> holders;
     for (const auto& [uid, record] : state.local_claims) {
       const ResourceClaim& claim = *record->object;
@@ -327,18 +268,6 @@ class AllocationLife {
                                        result.device, result.driver,
                                        other->second, claim.metadata.name);
         }
-      }
-    }
-    for (const PodInfo& pod : manager_->View()->Pods()) {
-      if (pod.state == PodState::kRejected) {
-        ADD_FAILURE() << fmt::format("{} is rejected: {}", pod.uid.value,
-                                     pod.message);
-      }
-      // What it shows may be behind what is on disk.
-      const auto* record = state.FindPod(pod.uid);
-      if (pod.state == PodState::kReady && record != nullptr &&
-          record->phase == state::PodPhase::kReady) {
-        CheckReady(pod, state);
       }
     }
   }
@@ -413,12 +342,7 @@ class AllocationLife {
   void Heal() {
     Mend();
     if (!std::exchange(has_plugin_, true)) plugins_.Serve(kNic, kNics);
-    for (int i = 0; i < 60; ++i) {
-      Work(kAll);
-      if (testing::Test::HasFailure()) return;
-      loop_->Advance(milliseconds(10'000));
-    }
-    Work(kAll);
+    if (!WorkToRest()) return;
     CheckAlways();
     CheckRest();
     if (counts_.missed > 0) ADD_FAILURE() << "a pod was not woken in time";
@@ -511,12 +435,9 @@ class AllocationLife {
     return WouldBeProvided(pod, state, *source_.Snapshot());
   }
 
-  Luck& luck_;
   Counts& counts_;
   int steps_ = 0;
-  int boot_ = 1;
   int incarnations_ = 0;
-  milliseconds clock_{std::chrono::hours(1)};
   std::map<std::string, std::string> pods_;  ///< Manifests by name.
   std::map<std::string, Pool> pools_;        ///< By driver.
   std::set<std::string> classes_;
@@ -525,13 +446,6 @@ class AllocationLife {
   bool has_plugin_ = false;
   std::set<std::string> seen_ready_;
   std::set<std::string> allocated_;
-  SharedStore store_;
-  FakeDrivers drivers_;
-  FakePlugins plugins_;
-  DirectSource source_;
-  ManualExecutor* loop_ = nullptr;
-  ManualExecutor* ledger_ = nullptr;
-  std::unique_ptr<DeviceManager> manager_;
 };
 
 TEST(AllocationLivesTest, NoDeviceHasTwoHoldersAndNoPodWaitsForWhatIsFree) {

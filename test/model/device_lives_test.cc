@@ -20,16 +20,11 @@
 
 #include "common/status.h"
 #include "device/pod_needs.h"
-#include "manager/manager.h"
-#include "model/objects.h"
-#include "support/fake_plugins.h"
+#include "model/node_life.h"
 #include "support/random_lives.h"
-#include "support/test_node.h"
 
 namespace devmgr::model {
 namespace {
-
-using std::chrono::milliseconds;
 
 constexpr int kMostDevices = 6;
 const std::vector<std::string> kResources = {"example.com/gpu",
@@ -47,9 +42,9 @@ struct Counts {
   std::uint64_t foreign = 0;     ///< Steps with containers of no pod's devices.
 };
 
-class DeviceLife {
+class DeviceLife : private NodeLife {
  public:
-  DeviceLife(Luck& luck, Counts& counts) : luck_(luck), counts_(counts) {
+  DeviceLife(Luck& luck, Counts& counts) : NodeLife(luck), counts_(counts) {
     drivers_.Register(kDriver);
     Start();
   }
@@ -78,57 +73,9 @@ class DeviceLife {
   }
 
  private:
-  static constexpr std::size_t kAll = 10'000;
-
   void Start() {
-    auto loop = std::make_unique<ManualExecutor>();
-    auto ledger = std::make_unique<ManualExecutor>();
-    loop_ = loop.get();
-    ledger_ = ledger.get();
-    manager::ManagerParts parts;
-    parts.options.max_events = 50;
-    parts.options.actuate = Actuate::kSource;
-    parts.options.device_plugins.grace_period = milliseconds(30'000);
-    parts.host.objects = &source_;
-    parts.host.boot_id = [this] { return fmt::format("boot-{}", boot_); };
-    parts.host.now = [this, executor = loop_] {
-      return WallTime(clock_ + std::chrono::duration_cast<milliseconds>(
-                                   executor->Now().time_since_epoch()));
-    };
-    parts.store = store_.Open();
-    parts.state = store_.Load();
-    parts.drivers = [this](Executor& executor, auto on_change) {
-      return drivers_.Make(executor, std::move(on_change));
-    };
-    parts.plugins = [this](Executor& executor,
-                           plugin::PluginListener& listener) {
-      return plugins_.Make(executor, listener);
-    };
-    parts.executor = std::move(loop);
-    parts.ledger_executor = std::move(ledger);
-    manager_ = manager::Manager::Start(std::move(parts));
+    NodeLife::Start({});
     connected_.clear();
-  }
-
-  void Stop() {
-    clock_ += std::chrono::duration_cast<milliseconds>(
-        loop_->Now().time_since_epoch());
-    manager_.reset();
-  }
-
-  /// Runs up to so many tasks of the manager and the ledger.
-  void Work(std::size_t tasks) {
-    const bool all = tasks == kAll;
-    for (; tasks > 0; --tasks) {
-      if (!loop_->RunOne() && !ledger_->RunOne()) return;
-    }
-    if (all) ADD_FAILURE() << "it does not come to rest";
-  }
-
-  std::string Wait() {
-    const milliseconds time(luck_.Below(20'000));
-    loop_->Advance(time);
-    return fmt::format("{} ms pass", time.count());
   }
 
   std::string ToggleClass() {
@@ -325,11 +272,6 @@ class DeviceLife {
     }
   }
 
-  static absl::StatusOr<device::ContainerEdits> Refuse(
-      const std::vector<DeviceId>&) {
-    return InternalError("no");
-  }
-
   std::vector<device::Device> SomeDevices() {
     std::vector<device::Device> devices =
         HealthyDevices(luck_.Below(kMostDevices + 1));
@@ -386,23 +328,9 @@ class DeviceLife {
 
   void CheckAlways() {
     const state::State state = store_.Load();
-    for (const std::string& violation : state::CheckInvariants(state)) {
-      ADD_FAILURE() << violation;
-    }
+    CheckPods(state, [this](const PodInfo& pod) { CheckReady(pod); });
     CheckOwners(state);
     if (!state.foreign_devices.empty()) ++counts_.foreign;
-    for (const PodInfo& pod : manager_->View()->Pods()) {
-      if (pod.state == PodState::kRejected) {
-        ADD_FAILURE() << fmt::format("{} is rejected: {}", pod.uid.value,
-                                     pod.message);
-      }
-      // What it shows may be behind what is on disk.
-      const auto* record = state.FindPod(pod.uid);
-      if (record == nullptr || record->phase != state::PodPhase::kReady) {
-        continue;
-      }
-      if (pod.state == PodState::kReady) CheckReady(pod);
-    }
   }
 
   /// By the plugin and through claims it may be the same device.
@@ -459,12 +387,7 @@ class DeviceLife {
     containers_.clear();
     ReportContainers(/*all=*/true);
     Publish();
-    for (int i = 0; i < 60; ++i) {
-      Work(kAll);
-      if (testing::Test::HasFailure()) return;
-      loop_->Advance(milliseconds(10'000));
-    }
-    Work(kAll);
+    if (!WorkToRest()) return;
     CheckAlways();
     CheckRest();
   }
@@ -528,12 +451,9 @@ class DeviceLife {
     return true;
   }
 
-  Luck& luck_;
   Counts& counts_;
   int steps_ = 0;
-  int boot_ = 1;
   int incarnations_ = 0;
-  milliseconds clock_{std::chrono::hours(1)};
   std::map<std::string, Pod> pods_;
   /// A pod and its claim, by the pod's UID.
   std::map<std::string, std::pair<std::shared_ptr<const Pod>,
@@ -547,13 +467,6 @@ class DeviceLife {
   std::map<PodUid, int> ending_;  ///< What is told of init containers.
   std::map<PodUid, int> ends_;    ///< How often they ended.
   std::set<std::string> seen_ready_;
-  SharedStore store_;
-  FakeDrivers drivers_;
-  FakePlugins plugins_;
-  DirectSource source_;
-  ManualExecutor* loop_ = nullptr;
-  ManualExecutor* ledger_ = nullptr;
-  std::unique_ptr<DeviceManager> manager_;
 };
 
 TEST(DeviceLivesTest, NobodyGetsTooLittleAndNoDeviceIsGivenTwice) {
