@@ -4,6 +4,9 @@
 // to this one, and back. What cannot be expressed is named first.
 #include <fmt/core.h>
 
+#include <filesystem>
+#include <string>
+
 #include "commands.h"
 #include "raw_options.h"
 #include "text.h"
@@ -16,6 +19,20 @@ absl::Status NeedsStateDir(const char* form) {
                    fmt::format("the state directory of a stopped devmgrd is "
                                "needed: devmgrctl --state-dir DIR {}",
                                form));
+}
+
+/// With the options that both directions have.
+template <typename Request>
+absl::StatusOr<Request> RequestOf(const Session& session, const char* form,
+                                  std::filesystem::path Request::*directory) {
+  const Options& options = session.options();
+  if (!options.offline()) return NeedsStateDir(form);
+  Request request;
+  request.state_dir = options.state_dir;
+  request.*directory = options.directory;
+  request.dry_run = options.dry_run;
+  request.accept_losses = options.accept_losses;
+  return request;
 }
 
 /// Of losses that were named, and not accepted.
@@ -35,29 +52,32 @@ std::string Count(std::size_t count, const char* noun) {
 template <typename Result>
 void NameLosses(const Session& session, const Result& result) {
   for (const std::string& loss : result.losses) {
-    session.Note("left out: " + Clean(loss));
+    session.Note("left out: " + loss);
   }
 }
 
-template <typename Result>
-Json CountsOf(const Result& result) {
-  return Json{{"written", result.written},
-              {"pods", result.pods},
-              {"devices", result.devices},
-              {"claims", result.claims},
-              {"losses", result.losses}};
-}
-
-/// For people, or as a document.
-template <typename Document>
-void PrintOutcome(const Session& session, const char* kind,
-                  const std::string& text, const Document& document) {
-  if (session.is_document()) {
-    PrintDocument(session.out(), DocumentOf(kind, document()),
-                  session.options().format);
-  } else {
+/// Prints `text`, or the counts as a document with what `add` adds to it.
+///   FailedPrecondition  nothing was written, because of losses
+template <typename Result, typename Add>
+absl::Status PrintOutcome(const Session& session, const char* kind,
+                          const Result& result, const std::string& text,
+                          const Add& add) {
+  if (!result.written && !session.options().dry_run) {
+    return NotWritten(result.losses.size());
+  }
+  if (!session.is_document()) {
     session.out() << Clean(text) << "\n";
+    return absl::OkStatus();
   }
+  Json document{{"written", result.written},
+                {"pods", result.pods},
+                {"devices", result.devices},
+                {"claims", result.claims},
+                {"losses", result.losses}};
+  add(document);
+  PrintDocument(session.out(), DocumentOf(kind, document),
+                session.options().format);
+  return absl::OkStatus();
 }
 
 void AddFlags(CLI::App* command, Raw& raw) {
@@ -102,33 +122,26 @@ void AddKubelet(CLI::App& app, Raw& raw, VerbMap& verbs) {
 
 absl::Status ImportFromKubelet(const Session& session) {
   const Options& options = session.options();
-  if (!options.offline()) return NeedsStateDir("import kubelet KUBELET_DIR");
-  KubeletImportOptions request;
-  request.state_dir = options.state_dir;
-  request.kubelet_dir = options.directory;
-  request.dry_run = options.dry_run;
-  request.accept_losses = options.accept_losses;
-  const auto result = session.environment().import_kubelet(request);
+  const auto request = RequestOf(session, "import kubelet KUBELET_DIR",
+                                 &KubeletImportOptions::kubelet_dir);
+  if (!request.ok()) return request.status();
+  const auto result = session.environment().import_kubelet(*request);
   if (!result.ok()) return result.status();
-  for (const std::string& note : result->notes) session.Note(Clean(note));
+  for (const std::string& note : result->notes) session.Note(note);
   NameLosses(session, *result);
   for (const auto& path : result->kept) {
-    session.Note(Clean(
-        fmt::format("a copy of the damaged file is '{}'", path.string())));
+    session.Note(
+        fmt::format("a copy of the damaged file is '{}'", path.string()));
   }
-  if (!result->written && !options.dry_run) {
-    return NotWritten(result->losses.size());
-  }
-  PrintOutcome(
-      session, "KubeletImport",
+  return PrintOutcome(
+      session, "KubeletImport", *result,
       fmt::format("{} {} with {} and {} ({} as prepared) into the "
                   "ledger in '{}'",
                   options.dry_run ? "would import" : "imported",
                   Count(result->pods, "pod"), Count(result->devices, "device"),
                   Count(result->claims, "claim"), result->adopted,
                   options.state_dir),
-      [&] {
-        Json document = CountsOf(*result);
+      [&](Json& document) {
         document["adoptedClaims"] = result->adopted;
         document["notes"] = result->notes;
         Json kept = Json::array();
@@ -136,33 +149,24 @@ absl::Status ImportFromKubelet(const Session& session) {
           kept.push_back(path.string());
         }
         document["keptCopies"] = std::move(kept);
-        return document;
       });
-  return absl::OkStatus();
 }
 
 absl::Status ExportToKubelet(const Session& session) {
   const Options& options = session.options();
-  if (!options.offline()) return NeedsStateDir("export kubelet OUT_DIR");
-  KubeletExportOptions request;
-  request.state_dir = options.state_dir;
-  request.out_dir = options.directory;
-  request.dry_run = options.dry_run;
-  request.accept_losses = options.accept_losses;
-  const auto result = session.environment().export_kubelet(request);
+  const auto request = RequestOf(session, "export kubelet OUT_DIR",
+                                 &KubeletExportOptions::out_dir);
+  if (!request.ok()) return request.status();
+  const auto result = session.environment().export_kubelet(*request);
   if (!result.ok()) return result.status();
   NameLosses(session, *result);
-  if (!result->written && !options.dry_run) {
-    return NotWritten(result->losses.size());
-  }
-  PrintOutcome(
-      session, "KubeletExport",
+  return PrintOutcome(
+      session, "KubeletExport", *result,
       fmt::format("{} {} with {} and {} to '{}'",
                   options.dry_run ? "would export" : "exported",
                   Count(result->pods, "pod"), Count(result->devices, "device"),
                   Count(result->claims, "claim"), options.directory),
-      [&] { return CountsOf(*result); });
-  return absl::OkStatus();
+      [](Json& /*document*/) {});
 }
 
 }  // namespace devmgr::ctl
