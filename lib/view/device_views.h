@@ -9,6 +9,7 @@
 #include <devmgr/status_types.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "state/state.h"
@@ -22,8 +23,12 @@ std::vector<DeviceClassInfo> DeviceClassesOf(const ObjectSnapshot& objects);
 /// Devices of plugins that work, by resource.
 std::vector<ResourceDevices> AllocatableOf(const Moment& moment);
 
+/// The node that a published device is on, by its slice, or by itself where the
+/// slice leaves that to its devices. Empty: not on one node by its name.
+std::string_view NodeOf(const ResourceSlice& slice, const SliceDevice& device);
+
 /// Adds what slices publish to the devices that claims hold. `node_name`: only
-/// slices of that node, and those of all nodes; empty: every slice.
+/// devices of that node, and those of all nodes; empty: every device.
 void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
                   std::vector<DeviceInfo>* devices);
 

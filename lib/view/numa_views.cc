@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -78,11 +79,9 @@ void AddPublishedDevices(const Moment& moment, const std::set<DeviceName>& used,
   const std::string& node_name = moment.terms->node_name;
   std::set<DeviceName> seen;
   for (const auto& [name, slice] : moment.objects->resource_slices) {
-    if (!node_name.empty() && !slice->node_name.empty() &&
-        slice->node_name != node_name) {
-      continue;
-    }
     for (const SliceDevice& device : slice->devices) {
+      const std::string_view node = NodeOf(*slice, device);
+      if (!node_name.empty() && !node.empty() && node != node_name) continue;
       DeviceName key{slice->driver, slice->pool, device.name};
       if (!seen.insert(key).second) continue;
       counter.Add(slice->driver, true, topology::NumaNodesOf(device),

@@ -64,6 +64,11 @@ std::vector<DeviceClassInfo> DeviceClassesOf(const ObjectSnapshot& objects) {
   return classes;
 }
 
+std::string_view NodeOf(const ResourceSlice& slice, const SliceDevice& device) {
+  return slice.per_device_node_selection ? device.node_name.view()
+                                         : std::string_view(slice.node_name);
+}
+
 void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
                   std::vector<DeviceInfo>* devices) {
   std::set<std::tuple<std::string, std::string, std::string>> known;
@@ -71,11 +76,13 @@ void AddPublished(const ObjectSnapshot& objects, const std::string& node_name,
     known.insert({device.driver, device.pool, device.device});
   }
   for (const auto& [name, slice] : objects.resource_slices) {
-    if (!node_name.empty() && !slice->all_nodes &&
-        slice->node_name != node_name) {
-      continue;
-    }
     for (const SliceDevice& device : slice->devices) {
+      const bool on_all = slice->per_device_node_selection ? device.all_nodes
+                                                           : slice->all_nodes;
+      if (!node_name.empty() && !on_all &&
+          NodeOf(*slice, device) != node_name) {
+        continue;
+      }
       if (!known.insert({slice->driver, slice->pool, device.name}).second) {
         continue;
       }

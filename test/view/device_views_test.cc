@@ -95,6 +95,25 @@ TEST_F(DeviceViewsTest, SlicesAddWhatIsNotHeld) {
   EXPECT_THAT(devices[1].used_by, IsEmpty());
 }
 
+// Its devices say on which node they are.
+TEST_F(DeviceViewsTest, ASliceOfSeveralNodesAddsTheDevicesOfThisOne) {
+  ObjectSnapshot objects;
+  AddSlice("fabric", "", {"here", "elsewhere", "everywhere"}, &objects);
+  auto slice = std::make_shared<ResourceSlice>(
+      *objects.resource_slices.at({"", "fabric"}));
+  slice->per_device_node_selection = true;
+  slice->devices[0].node_name = SharedText("n1");
+  slice->devices[1].node_name = SharedText("n2");
+  slice->devices[2].all_nodes = true;
+  objects.resource_slices.insert_or_assign({"", "fabric"}, slice);
+  Publish(objects);
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : DevicesOf(moment_)) {
+    names.push_back(device.device);
+  }
+  EXPECT_THAT(names, ElementsAre("held", "here", "everywhere"));
+}
+
 TEST_F(DeviceViewsTest, DevicesOfADriverThatSaysNothingHaveNoHealth) {
   EXPECT_EQ(DevicesOf(moment_).at(0).health, std::nullopt);
   Say("held", device::Health::kUnhealthy, "hot");

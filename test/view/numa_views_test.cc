@@ -125,6 +125,22 @@ TEST_F(NumaViewsTest, DevicesOfDriversAreWhereTheirAttributeSays) {
   EXPECT_THAT(info.nowhere, ElementsAre(Count(kDriver, 1, 0, 1)));
 }
 
+TEST_F(NumaViewsTest, DevicesOfOtherNodesInASharedSliceAreNotCounted) {
+  Machine({0});
+  auto slice = std::make_shared<ResourceSlice>();
+  slice->driver = kDriver;
+  slice->pool = "pool";
+  slice->per_device_node_selection = true;
+  slice->devices = {OnNode("here", std::int64_t{0}),
+                    OnNode("elsewhere", std::int64_t{0})};
+  slice->devices[0].node_name = SharedText("n1");
+  slice->devices[1].node_name = SharedText("n2");
+  objects_.resource_slices.insert_or_assign({"", "fabric"}, slice);
+  Show();
+  EXPECT_THAT(NumaOf(moment_).nodes[0].devices,
+              ElementsAre(Count(kDriver, 1, 0, 1)));
+}
+
 // A driver that answers CDI names alone has prepared no device by its name.
 TEST_F(NumaViewsTest, WhatClaimsHaveIsUsed) {
   Machine({0});
