@@ -44,7 +44,7 @@ std::string ForeignText(const Holder& holder) {
   return "freed: " + holder.foreign->freed;
 }
 
-/// What `text` gives of each device, once each.
+/// What `text` gives for each device; of foreign holders nothing is known.
 template <typename Text>
 std::string OfDevices(const Holder& holder, Text text) {
   std::vector<std::string> texts;
