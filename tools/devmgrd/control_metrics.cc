@@ -6,18 +6,6 @@ namespace {
 
 constexpr char kProfile[] = "devmgr";
 
-/// `count` bounds, the first one `first`, each `factor` times the one before.
-prometheus::Histogram::BucketBoundaries Buckets(double first, double factor,
-                                                int count) {
-  prometheus::Histogram::BucketBoundaries buckets;
-  for (int i = 0; i < count; ++i, first *= factor) buckets.push_back(first);
-  return buckets;
-}
-
-double ToSeconds(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 prometheus::Family<prometheus::Counter>& CounterOf(
     prometheus::Registry& registry, const char* name, const char* help) {
   return prometheus::BuildCounter().Name(name).Help(help).Register(registry);
@@ -35,6 +23,17 @@ const char* ResultOf(std::string_view result) {
 }
 
 }  // namespace
+
+prometheus::Histogram::BucketBoundaries Buckets(double first, double factor,
+                                                int count) {
+  prometheus::Histogram::BucketBoundaries buckets;
+  for (int i = 0; i < count; ++i, first *= factor) buckets.push_back(first);
+  return buckets;
+}
+
+double SecondsOf(std::chrono::nanoseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
 
 MetricNames MetricNamesOf(std::string_view text) {
   return {text != "1.36", text == "1.36" || text == "both"};
@@ -98,13 +97,13 @@ void ControlMetrics::OnAttempt(std::string_view result,
                                      {"profile", kProfile}};
   attempts_.Add(labels).Increment();
   attempt_durations_.Add(labels, Buckets(0.001, 2, 15))
-      .Observe(ToSeconds(took));
+      .Observe(SecondsOf(took));
   if (result == "admit") {
-    constexpr int kMostTold = 16;
+    constexpr int kMostCounted = 16;
     const std::string tries =
-        attempts < kMostTold ? std::to_string(attempts) : std::string("16+");
+        attempts < kMostCounted ? std::to_string(attempts) : std::string("16+");
     waits_.Add({{"attempts", tries}}, Buckets(0.01, 2, 20))
-        .Observe(ToSeconds(waited));
+        .Observe(SecondsOf(waited));
     tries_.Observe(attempts);
   } else {
     Queue(result == "error" ? "backoff" : "unschedulable",
@@ -120,13 +119,13 @@ void ControlMetrics::OnStep(std::string_view plugin, std::string_view point,
             {"extension_point", std::string(point)},
             {"status", std::string(status)}},
            Buckets(0.00001, 1.5, 20))
-      .Observe(ToSeconds(took));
+      .Observe(SecondsOf(took));
   point_durations_
       .Add({{"extension_point", std::string(point)},
             {"status", std::string(status)},
             {"profile", kProfile}},
            Buckets(0.0001, 2, 12))
-      .Observe(ToSeconds(took));
+      .Observe(SecondsOf(took));
 }
 
 void ControlMetrics::OnWoken(std::string_view event) { Queue("active", event); }

@@ -24,6 +24,11 @@ struct MetricNames {
 /// `current`, `1.36`, `both`.
 MetricNames MetricNamesOf(std::string_view text);
 
+/// `count` bounds, the first one `first`, each `factor` times the one before.
+prometheus::Histogram::BucketBoundaries Buckets(double first, double factor,
+                                                int count);
+double SecondsOf(std::chrono::nanoseconds duration);
+
 /// On the manager's thread.
 class ControlMetrics {
  public:

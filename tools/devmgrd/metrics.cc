@@ -30,19 +30,6 @@ prometheus::Histogram::BucketBoundaries DraBuckets() {
   return buckets;
 }
 
-/// The kubelet's: 15 steps from 0.05 ms, each twice the last one.
-prometheus::Histogram::BucketBoundaries TopologyBuckets() {
-  prometheus::Histogram::BucketBoundaries buckets;
-  for (double bound = 0.05; buckets.size() < 15; bound *= 2) {
-    buckets.push_back(bound);
-  }
-  return buckets;
-}
-
-double SecondsOf(std::chrono::nanoseconds duration) {
-  return std::chrono::duration<double>(duration).count();
-}
-
 }  // namespace
 
 Metrics::Metrics(MetricNames names)
@@ -129,7 +116,7 @@ Metrics::Metrics(MetricNames names)
               .Name("kubelet_topology_manager_admission_duration_ms")
               .Help("How long NUMA alignment of a pod took")
               .Register(registry_)
-              .Add({}, TopologyBuckets())),
+              .Add({}, Buckets(0.05, 2, 15))),  // The kubelet's.
       aligned_(prometheus::BuildCounter()
                    .Name("kubelet_container_aligned_compute_resources_count")
                    .Help("Containers, or pods, whose devices are on one NUMA "
@@ -301,9 +288,9 @@ std::vector<prometheus::MetricFamily> Metrics::Collect() const {
   };
   const std::lock_guard lock(mutex_);
   if (manager_ == nullptr) return families;
-  add(FamiliesOf(*manager_->View()));
-  add(FamiliesOfControl(*manager_->View(), *manager_->Objects(),
-                        metric_names_));
+  const auto view = manager_->View();
+  add(FamiliesOf(*view));
+  add(FamiliesOfControl(*view, *manager_->Objects(), metric_names_));
   add(FamiliesOf(manager_->Simulations()));
   if (pod_resources_) add(FamiliesOf(pod_resources_()));
   if (sources_) add(FamiliesOf(sources_()));
