@@ -509,6 +509,28 @@ TEST_F(MetricsPageTest, AL188PodsThatWaitByTheirQueue) {
   }
 }
 
+/// A pod more begins to wait between two views.
+class BusyManager : public FakeDeviceManager {
+ public:
+  std::shared_ptr<const devmgr::NodeView> View() const override {
+    const_cast<BusyManager*>(this)->Set([](World& world) {
+      devmgr::PodInfo& pod = world.pods.emplace_back();
+      pod.state = devmgr::PodState::kWaiting;
+    });
+    return FakeDeviceManager::View();
+  }
+};
+
+TEST(MetricsOfOneMomentTest, GaugesOfAPageAreOfOneView) {
+  BusyManager manager;
+  Metrics metrics;
+  metrics.Attach(manager);
+  const std::string page =
+      prometheus::TextSerializer().Serialize(metrics.Collect());
+  EXPECT_THAT(page, HasSubstr("devmgr_pods{state=\"Waiting\"} 1\n"));
+  EXPECT_THAT(page, HasSubstr("scheduler_pending_pods{queue=\"backoff\"} 1\n"));
+}
+
 TEST_F(MetricsPageTest, JudgementsHaveASchedulersNames) {
   constexpr std::chrono::milliseconds kTook(3);
   metrics_.OnSchedulingAttempt("admit", kTook, 2, std::chrono::seconds(1));
