@@ -38,6 +38,10 @@ resources::DeviceBook::Parts Manager::PartsOfDevices() {
     health_->OnDevices(resource);
     if (node_status_ != nullptr) node_status_->OnResources();
   };
+  parts.on_connected = [this](const ResourceName& resource,
+                              const plugin::PluginOptions& options) {
+    ownership_->OnConnected(resource, options.pre_start_required);
+  };
   parts.on_plugin = [this](const ResourceName& resource) {
     Wake({{WaitingFor::Kind::kResource, resource}});
   };

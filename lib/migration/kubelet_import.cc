@@ -196,6 +196,8 @@ class Importer {
     if (status.ok()) status = plugin::CheckEdits(*edits);
     if (!status.ok()) return lose("AllocResp: " + MessageOf(status));
     hold.edits = *std::move(edits);
+    // The files do not say it. Until its plugin does, none starts unasked.
+    hold.pre_start = true;
     for (const device::HeldDevice& device : hold.devices) {
       holders_.try_emplace({entry.resource, device.id}, entry.pod);
     }

@@ -234,7 +234,10 @@ void ContainerStarts::AskPlugins(OperationId id, const PodRecord& pod,
     for (const auto& device : hold->devices) ids.push_back(device.id);
     parts_.plugins.PreStartContainer(
         hold->resource, parts_.devices.PrimaryOf(hold->resource).value_or(0),
-        ids, {pod.uid.value, pod.name.ns, pod.name.name, container},
+        ids,
+        // One that is known by its UID alone has no name yet.
+        {pod.uid.value, pod.name.ns,
+         pod.imported ? std::string() : pod.name.name, container},
         [this, id, answers](absl::Status status) {
           answers->failure.Update(std::move(status));
           if (--answers->missing == 0) End(id, answers->failure);

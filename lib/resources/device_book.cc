@@ -327,6 +327,7 @@ void DeviceBook::OnConnected(const ResourceName& resource,
                   : fmt::format("a device plugin is connected, beside {} that "
                                 "{} already",
                                 others, others == 1 ? "is" : "are"));
+  if (parts_.on_connected) parts_.on_connected(resource, options);
   parts_.on_candidates(resource);
 }
 

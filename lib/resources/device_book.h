@@ -55,6 +55,10 @@ class DeviceBook final : public plugin::PluginListener {
         on_delta = {};
     /// Devices of a resource came, went, were freed or changed their health.
     std::function<void(const ResourceName& resource)> on_devices;
+    /// A plugin has connected, which says this of itself; may be null.
+    std::function<void(const ResourceName& resource,
+                       const plugin::PluginOptions& options)>
+        on_connected = {};
     /// Its plugin may serve otherwise than before.
     std::function<void(const ResourceName& resource)> on_plugin;
     /// Its plugin came or has gone for good, or somebody holds less of it.

@@ -5,6 +5,8 @@
 
 #include <chrono>
 
+#include "claim/pre_start.h"
+
 namespace devmgr::resources {
 namespace {
 
@@ -41,6 +43,19 @@ void ResourceOwnership::Consider(const ResourceName& resource) {
                               [this, resource] { Consider(resource); });
   };
   parts_.ledger.Submit(decide, parts_.executor, retry);
+}
+
+void ResourceOwnership::OnConnected(const ResourceName& resource,
+                                    bool pre_start_required) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const auto decide =
+      [resource, pre_start_required](
+          const state::State& state) -> absl::StatusOr<state::Decision> {
+    return claim::RecordPreStart(state, resource, pre_start_required);
+  };
+  // As with Consider.
+  if (decide(parts_.state)->changes.empty()) return;
+  parts_.ledger.Submit(decide);
 }
 
 void ResourceOwnership::Forget(const ResourceName& resource) {

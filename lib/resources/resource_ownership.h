@@ -39,6 +39,11 @@ class ResourceOwnership {
   /// hand-over recorded if it is time.
   void Consider(const ResourceName& resource);
 
+  /// A plugin has connected: what is held of its resource keeps whether it is
+  /// to be asked before containers start. After a failure of the disk that is
+  /// tried again when a plugin connects.
+  void OnConnected(const ResourceName& resource, bool pre_start_required);
+
   /// A plugin's name that is neither served nor held is dropped from the
   /// ledger.
   void Forget(const ResourceName& resource);

@@ -17,6 +17,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 class ImportedPodsTest : public DeviceNodeTest {
  protected:
@@ -165,6 +166,54 @@ TEST_F(ImportedPodsTest, APodWithClaimsWaitsToBeShownWithoutAnError) {
   }));
   EXPECT_THAT(MessagesOf("FailedPrepareDynamicResources"), IsEmpty());
   EXPECT_THAT(node_.drivers.calls(), IsEmpty());
+}
+
+// Its containers run: they are not started again. One that is has its plugin
+// asked, of which the files say nothing.
+TEST_F(ImportedPodsTest, PluginsAreAskedBeforeAContainerStartsAgain) {
+  HoldGpus({"u-p"});
+  ImportAndStart();
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto start = [&] {
+    return node_.manager().BeforeContainerStart(PodUid{"u-p"}, "c");
+  };
+  node_.plugins.Serve(kGpu, 1, {.pre_start_required = true});
+  node_.Sync();
+  EXPECT_THAT(node_.plugins.calls(), IsEmpty());
+  EXPECT_THAT(start(), IsOk());
+  EXPECT_THAT(node_.plugins.calls(),
+              ElementsAre(FakePlugins::Call{
+                  "PreStartContainer", kGpu, {"0"}, "default/p", "c"}));
+  node_.Restart();
+  EXPECT_THAT(start(), StatusIs(absl::StatusCode::kUnavailable));
+}
+
+// That is known from its first connection on.
+TEST_F(ImportedPodsTest, APluginThatNeedsNotBeAskedIsNotWaitedForTwice) {
+  HoldGpus({"u-p"});
+  ImportAndStart();
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto start = [&] {
+    return node_.manager().BeforeContainerStart(PodUid{"u-p"}, "c");
+  };
+  EXPECT_THAT(start(), StatusIs(absl::StatusCode::kUnavailable));
+  node_.plugins.Serve(kGpu, 1);
+  EXPECT_THAT(start(), IsOk());
+  node_.Restart();
+  EXPECT_THAT(start(), IsOk());
+  EXPECT_THAT(node_.plugins.calls(), SizeIs(1));  // While it was not there.
+}
+
+TEST_F(ImportedPodsTest, APluginIsNotGivenTheUidForAName) {
+  HoldGpus({"u-p"});
+  ImportAndStart();
+  node_.plugins.Serve(kGpu, 1, {.pre_start_required = true});
+  EXPECT_THAT(node_.manager().BeforeContainerStart(PodUid{"u-p"}, "c"), IsOk());
+  EXPECT_THAT(node_.plugins.calls(),
+              ElementsAre(FakePlugins::Call{
+                  "PreStartContainer", kGpu, {"0"}, "/", "c"}));
 }
 
 // Both: the devices of its plugins are in the same answer.
