@@ -68,7 +68,7 @@ std::string PodText(const std::string& name, const std::string& spec) {
       name, spec);
 }
 
-Pod PodOf(const std::string& name, const std::string& spec) {
+Pod PodWithSpec(const std::string& name, const std::string& spec) {
   return *SnapshotOf(PodText(name, spec)).pods.at({"default", name});
 }
 
@@ -144,8 +144,8 @@ std::vector<std::string> DevicesOf(const SimulatedPod& pod) {
 /// first time is a write behind all of them.
 void Settle(TestNode& node, int number) {
   for (const char* side : {"l", "r"}) {
-    const Pod pod = PodOf(fmt::format("settle-{}{}", number, side),
-                          Spec("", "resourceClaimName: nowhere"));
+    const Pod pod = PodWithSpec(fmt::format("settle-{}{}", number, side),
+                                Spec("", "resourceClaimName: nowhere"));
     ASSERT_TRUE(node.manager().AdmitPod(pod).ok());
     node.Sync();
   }
@@ -191,7 +191,7 @@ void LiveOnce(std::mt19937& random) {
     const std::string name = fmt::format("p{}", i);
     const std::string spec = RandomSpec(random);
     objects += PodText(name, spec);
-    pods.push_back(PodOf(name, spec));
+    pods.push_back(PodWithSpec(name, spec));
   }
   node.Publish(objects);
   ASSERT_TRUE(node.WaitUntil("the objects are there", [&] {
@@ -240,7 +240,7 @@ TEST_F(SimulationTest, AL177LeavesNoTrace) {
   const auto driver_calls = node_.drivers.calls().size();
   SimulationRequest request;
   for (int i = 0; i < 100; ++i) {
-    request.pods.push_back(PodOf(fmt::format("s{}", i), one));
+    request.pods.push_back(PodWithSpec(fmt::format("s{}", i), one));
     request.pods.back().spec.priority = 9;
   }
   const auto result = manager.Simulate(request);
@@ -267,7 +267,7 @@ TEST_F(SimulationTest, AL184FourRunAtOnceAndTheFifthIsBusy) {
   node_.Start();
   node_.Publish(std::string(kClass) + Slice(2));
   SimulationRequest request;
-  request.pods = {PodOf("p", Spec("example.com/gpu: 1"))};
+  request.pods = {PodWithSpec("p", Spec("example.com/gpu: 1"))};
   std::promise<void> held;
   std::promise<void> let;
   // While the manager's thread is held, simulations wait for their copy of what
@@ -304,7 +304,7 @@ TEST_F(SimulationTest, AL184AnInterruptedOneIsCountedAsSuch) {
   node_.Start();
   node_.Publish(std::string(kClass) + Slice(2));
   SimulationRequest request;
-  request.pods = {PodOf("p", Spec("example.com/gpu: 1"))};
+  request.pods = {PodWithSpec("p", Spec("example.com/gpu: 1"))};
   request.deadline = std::chrono::milliseconds(-1);
   EXPECT_TRUE(
       absl::IsInvalidArgument(node_.manager().Simulate(request).status()));
