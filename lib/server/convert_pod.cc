@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <optional>
 #include <utility>
 
 #include "common/status.h"
@@ -30,7 +31,8 @@ pb::PodState StateToProto(PodState state) {
   return pb::POD_STATE_UNSPECIFIED;
 }
 
-absl::StatusOr<PodState> FromProto(pb::PodState state) {
+/// Nothing for one of a newer version.
+std::optional<PodState> FromProto(pb::PodState state) {
   switch (state) {
     case pb::POD_STATE_WAITING:
       return PodState::kWaiting;
@@ -45,8 +47,7 @@ absl::StatusOr<PodState> FromProto(pb::PodState state) {
     case pb::POD_STATE_EVICTING:
       return PodState::kEvicting;
     default:
-      return InvalidArgumentError("pod state {} is not known to version {}",
-                                  static_cast<int>(state), DEVMGR_VERSION);
+      return std::nullopt;
   }
 }
 
@@ -82,7 +83,8 @@ pb::WaitingFor::Kind KindToProto(WaitingFor::Kind kind) {
   return pb::WaitingFor::KIND_UNSPECIFIED;
 }
 
-absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
+/// Nothing for one of a newer version.
+std::optional<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
   switch (kind) {
     case pb::WaitingFor::KIND_CLAIM:
       return WaitingFor::Kind::kClaim;
@@ -111,9 +113,7 @@ absl::StatusOr<WaitingFor::Kind> FromProto(pb::WaitingFor::Kind kind) {
     case pb::WaitingFor::KIND_AUTHORITY:
       return WaitingFor::Kind::kAuthority;
     default:
-      return InvalidArgumentError(
-          "kind {} to wait for is not known to version {}",
-          static_cast<int>(kind), DEVMGR_VERSION);
+      return std::nullopt;
   }
 }
 
@@ -174,13 +174,20 @@ absl::StatusOr<PodInfo> FromProto(const pb::PodInfo& info) {
   PodInfo pod;
   pod.name = FromProto(info.name());
   pod.uid.value = info.uid();
-  DEVMGR_ASSIGN_OR_RETURN(pod.state, FromProto(info.state()));
+  const std::optional<PodState> state = FromProto(info.state());
+  if (!state.has_value()) {
+    return InvalidArgumentError(
+        "pod '{}' is in a state, {}, that version {} does not know: the "
+        "daemon's is another one",
+        pod.name.ToString(), static_cast<int>(info.state()), DEVMGR_VERSION);
+  }
+  pod.state = *state;
   pod.reason = info.reason();
   pod.message = info.message();
   for (const auto& item : info.waiting_for()) {
-    DEVMGR_ASSIGN_OR_RETURN(const WaitingFor::Kind kind,
-                            FromProto(item.kind()));
-    pod.waiting_for.push_back({kind, item.name()});
+    // Of what only a newer version knows the message tells.
+    const std::optional<WaitingFor::Kind> kind = FromProto(item.kind());
+    if (kind.has_value()) pod.waiting_for.push_back({*kind, item.name()});
   }
   pod.first_seen = TimeOf(info.first_seen_ms());
   pod.containers = Get<ContainerName>(info.containers());

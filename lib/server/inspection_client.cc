@@ -372,7 +372,7 @@ class ConnectedInspector : public Inspector {
                         answer->set_value(std::move(bytes));
                       });
     const absl::StatusOr<std::string> bytes = answered.get();
-    if (!bytes.ok()) return WithEndpoint(Unmarked(bytes.status()));
+    if (!bytes.ok()) return WithEndpoint(path, Unmarked(bytes.status()));
     absl::StatusOr<Response> response = rpc::Decode<Response>(*bytes);
     if (!response.ok()) {
       // The request was fine: it is the answer that makes no sense.
@@ -383,7 +383,8 @@ class ConnectedInspector : public Inspector {
   }
 
   /// Errors of the connection name it; those of the daemon stay as they are.
-  absl::Status WithEndpoint(const absl::Status& status) const {
+  absl::Status WithEndpoint(std::string_view path,
+                            const absl::Status& status) const {
     switch (status.code()) {
       case absl::StatusCode::kCancelled:
         // We cancel nothing: a server that stops does.
@@ -392,11 +393,32 @@ class ConnectedInspector : public Inspector {
       case absl::StatusCode::kDeadlineExceeded:
         return WithContext(status, "'{}'", endpoint_.string());
       case absl::StatusCode::kUnavailable:
-      case absl::StatusCode::kUnimplemented:
         return WithContext(status, "no answer from '{}'", endpoint_.string());
+      case absl::StatusCode::kUnimplemented:
+        return NotServed(path, status);
       default:
         return status;
     }
+  }
+
+  /// A call that the server does not have; or a manager that cannot do what
+  /// was asked for, and says so.
+  absl::Status NotServed(std::string_view path,
+                         const absl::Status& status) const {
+    const std::string why = MessageOf(status);
+    const std::string_view method = path.substr(path.rfind('/') + 1);
+    if (why.starts_with("unknown service") &&
+        path.starts_with(server::kServicePath)) {
+      return UnimplementedError("'{}' is no socket of devmgrd: {}",
+                                endpoint_.string(), why);
+    }
+    if (why.empty() || why.starts_with("unknown ")) {
+      return UnimplementedError(
+          "the daemon at '{}' has no call {}: it is older than this program, "
+          "which is of version {}, or leaves that call out",
+          endpoint_.string(), method, DEVMGR_VERSION);
+    }
+    return WithContext(status, "'{}'", endpoint_.string());
   }
 
   const std::filesystem::path endpoint_;

@@ -183,8 +183,14 @@ TEST(ConvertTest, StatesOfAnotherVersionAreErrors) {
             absl::StatusCode::kInvalidArgument);
   pod.set_state(pb::POD_STATE_READY);
   EXPECT_TRUE(FromProto(pod).ok());
+  // What it waits for is in its message, too.
   pod.add_waiting_for();
-  EXPECT_EQ(FromProto(pod).status().code(), absl::StatusCode::kInvalidArgument);
+  pod.add_waiting_for()->set_kind(static_cast<pb::WaitingFor::Kind>(77));
+  pod.add_waiting_for()->set_kind(pb::WaitingFor::KIND_POD);
+  const auto back = FromProto(OverTheWire(pod));
+  ASSERT_TRUE(back.ok());
+  ASSERT_EQ(back->waiting_for.size(), 1u);
+  EXPECT_EQ(back->waiting_for[0].kind, WaitingFor::Kind::kPod);
 }
 
 // A daemon that is newer than its client may have more states and kinds.

@@ -118,6 +118,10 @@ class CommandLineTest : public ::testing::Test {
   WallTime now_{std::chrono::hours(24 * 365 * 50)};
   std::chrono::steady_clock::time_point steady_now_{std::chrono::hours(1)};
   std::function<void()> on_pause_;
+  /// In place of a fake inspector.
+  std::function<absl::StatusOr<std::unique_ptr<Inspector>>(
+      const std::filesystem::path&, std::chrono::milliseconds)>
+      connect_;
   std::vector<std::string> endpoints_;
   std::vector<std::chrono::milliseconds> timeouts_;
   std::vector<std::string> state_dirs_;
@@ -141,6 +145,7 @@ class CommandLineTest : public ::testing::Test {
       std::chrono::milliseconds timeout) {
     endpoints_.push_back(endpoint.string());
     timeouts_.push_back(timeout);
+    if (connect_) return connect_(endpoint, timeout);
     if (!connect_error_.ok()) return connect_error_;
     return std::make_unique<FakeInspector>(node_);
   }
