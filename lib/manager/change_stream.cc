@@ -71,9 +71,14 @@ void ChangeStream::OnPluginHealth(const ResourceName& resource,
   DEVMGR_ASSERT_ON(parts_.executor);
   auto changes = view::ChangesOfPlugin(parts_.state, resource,
                                        view::NewsOf(delta, inventory));
-  if (changes.empty()) return;
-  for (DeviceChange& change : changes) change.time = parts_.now();
-  ring_.AddHealth(std::move(changes));
+  if (!changes.empty()) {
+    for (DeviceChange& change : changes) change.time = parts_.now();
+    ring_.AddHealth(std::move(changes));
+  } else if (delta.added.empty()) {
+    return;
+  }
+  // Devices that are new and work are no change of any pod's, but there are
+  // readers of what is listed.
   parts_.on_changes();
 }
 

@@ -85,38 +85,6 @@ DraClaim ClaimOf(const ClaimRecord& claim) {
   return out;
 }
 
-/// Of registered devices those are listed that pods hold.
-DeviceCheckpoint DeviceCheckpointOf(const State& state) {
-  DeviceCheckpoint checkpoint;
-  checkpoint.registered.emplace();
-  auto& names = *checkpoint.registered;
-  for (const auto& [name, resource] : state.resources) {
-    if (resource->backing == state::Backing::kPlugin) names[name].emplace();
-  }
-  std::vector<PodDevicesEntry> entries;
-  std::map<ResourceName, std::set<DeviceId>> held;
-  for (const auto& [uid, pod] : state.pods) {
-    for (const DeviceHold& hold : pod->holds) {
-      if (!IsAnswered(hold)) continue;
-      entries.push_back({uid, hold.container, hold.resource, ByNode(hold),
-                         plugin::EncodeContainerResponse(hold.edits)});
-      for (const auto& device : hold.devices) {
-        held[hold.resource].insert(device.id);
-      }
-    }
-  }
-  for (const auto& [name, ids] : held) {
-    names[name].emplace(ids.begin(), ids.end());
-  }
-  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
-    return std::tie(a.pod, a.container, a.resource) <
-           std::tie(b.pod, b.container, b.resource);
-  });
-  // The kubelet writes null for none.
-  if (!entries.empty()) checkpoint.entries = std::move(entries);
-  return checkpoint;
-}
-
 class Losses {
  public:
   explicit Losses(std::vector<std::string>* list) : list_(list) {}
@@ -192,9 +160,40 @@ void SortClaims(const State& state, std::vector<DraClaim>* claims,
 
 }  // namespace
 
+DeviceCheckpoint HeldDevices(const State& state) {
+  DeviceCheckpoint checkpoint;
+  checkpoint.registered.emplace();
+  auto& names = *checkpoint.registered;
+  for (const auto& [name, resource] : state.resources) {
+    if (resource->backing == state::Backing::kPlugin) names[name].emplace();
+  }
+  std::vector<PodDevicesEntry> entries;
+  std::map<ResourceName, std::set<DeviceId>> held;
+  for (const auto& [uid, pod] : state.pods) {
+    for (const DeviceHold& hold : pod->holds) {
+      if (!IsAnswered(hold)) continue;
+      entries.push_back({uid, hold.container, hold.resource, ByNode(hold),
+                         plugin::EncodeContainerResponse(hold.edits)});
+      for (const auto& device : hold.devices) {
+        held[hold.resource].insert(device.id);
+      }
+    }
+  }
+  for (const auto& [name, ids] : held) {
+    names[name].emplace(ids.begin(), ids.end());
+  }
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.pod, a.container, a.resource) <
+           std::tie(b.pod, b.container, b.resource);
+  });
+  // The kubelet writes null for none.
+  if (!entries.empty()) checkpoint.entries = std::move(entries);
+  return checkpoint;
+}
+
 ExportPlan PlanExport(const State& state) {
   ExportPlan plan;
-  plan.devices = DeviceCheckpointOf(state);
+  plan.devices = HeldDevices(state);
   Losses losses(&plan.losses);
   for (const auto& [uid, pod] : state.pods) {
     const bool holds =

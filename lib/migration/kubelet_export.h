@@ -23,6 +23,10 @@ struct ExportPlan {
   std::vector<std::string> losses;
 };
 
+/// What containers hold of plugins, in order of pod, container and resource. Of
+/// registered resources those devices are listed.
+kubelet_checkpoint::DeviceCheckpoint HeldDevices(const state::State& state);
+
 /// Every device for which its plugin has answered, every claim. Equal states
 /// give equal files: entries in order of pod, container and resource, claims in
 /// order of their names.

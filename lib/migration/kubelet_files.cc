@@ -191,16 +191,29 @@ absl::StatusOr<KubeletFiles> ReadKubeletFiles(const fs::path& directory) {
       directory.string(), DevicesIn("").string(), ClaimsIn("").string());
 }
 
+absl::StatusOr<std::optional<std::string>> ReadFileIfAny(const fs::path& file) {
+  DEVMGR_ASSIGN_OR_RETURN(std::optional<Content> content, ReadIfAny(file));
+  if (!content.has_value()) return std::optional<std::string>();
+  return std::optional<std::string>(std::move(content->bytes));
+}
+
+absl::StatusOr<fs::path> KeepBytes(const std::string& bytes,
+                                   const fs::path& file,
+                                   std::string_view mark) {
+  fs::path kept = file;
+  kept += fmt::format(".{}-{:08x}", mark, kubelet_checkpoint::Crc32(bytes));
+  const absl::Status status =
+      WriteFileAtomically(kept, bytes, IfPresent::kFail, FileMode::kPrivate);
+  if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
+  return kept;
+}
+
 absl::StatusOr<std::optional<fs::path>> KeepCopy(const DamagedFile& file,
                                                  const fs::path& directory) {
   if (!file.bytes.has_value()) return std::optional<fs::path>();
-  fs::path kept =
-      directory / fmt::format("{}.damaged-{:08x}",
-                              file.path.filename().string(),
-                              kubelet_checkpoint::Crc32(*file.bytes));
-  const absl::Status status = WriteFileAtomically(
-      kept, *file.bytes, IfPresent::kFail, FileMode::kPrivate);
-  if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
+  DEVMGR_ASSIGN_OR_RETURN(
+      fs::path kept,
+      KeepBytes(*file.bytes, directory / file.path.filename(), "damaged"));
   return std::optional<fs::path>(std::move(kept));
 }
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "migration/kubelet_export.h"
@@ -44,6 +45,18 @@ struct KubeletFiles {
 ///   Unavailable       as the kernel says
 absl::StatusOr<KubeletFiles> ReadKubeletFiles(
     const std::filesystem::path& directory);
+
+/// The bytes of a file; nothing when it is not there.
+///   DataLoss                       it is no regular file, or too large
+///   PermissionDenied, Unavailable  as the kernel says
+absl::StatusOr<std::optional<std::string>> ReadFileIfAny(
+    const std::filesystem::path& file);
+
+/// Keeps `bytes` under the name `file` with `.mark-` and their checksum behind
+/// it, so that they are kept once; returns that name.
+absl::StatusOr<std::filesystem::path> KeepBytes(
+    const std::string& bytes, const std::filesystem::path& file,
+    std::string_view mark);
 
 /// Keeps a copy of a damaged file in `directory` under a name that ends in
 /// `.damaged-` and its checksum, so that one file is kept once; returns where.

@@ -74,6 +74,8 @@ class MomentView final : public NodeView {
   MomentView(Moment moment, Surroundings surroundings)
       : moment_(std::move(moment)), surroundings_(std::move(surroundings)) {}
 
+  const Moment& moment() const { return moment_; }
+
   std::uint64_t Sequence() const override { return surroundings_.sequence; }
   std::uint64_t LastEvent() const override { return surroundings_.last_event; }
 
@@ -238,6 +240,11 @@ class MomentView final : public NodeView {
 };
 
 }  // namespace
+
+const Moment* MomentOf(const NodeView& view) {
+  const auto* ours = dynamic_cast<const MomentView*>(&view);
+  return ours != nullptr ? &ours->moment() : nullptr;
+}
 
 std::shared_ptr<const NodeView> NodeViewOf(Moment moment,
                                            Surroundings surroundings) {

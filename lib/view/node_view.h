@@ -30,6 +30,10 @@ struct Surroundings {
   std::shared_ptr<const RuntimeSnapshot> runs;
 };
 
+/// What a view that NodeViewOf made shows; null: of another one. Valid as long
+/// as the view.
+const Moment* MomentOf(const NodeView& view);
+
 std::shared_ptr<const NodeView> NodeViewOf(Moment moment,
                                            Surroundings surroundings);
 

@@ -154,6 +154,35 @@ TEST_F(ImportKubeletTest, WithoutFilesTheDaemonStartsAsUsual) {
   EXPECT_THAT(daemon.log(), HasSubstr("nothing was imported"));
 }
 
+// What programs read that look for the kubelet's file is what could be imported
+// again.
+TEST_F(ImportKubeletTest, TheMirrorIsAsAKubeletsFile) {
+  const fs::path mirror = folder_.devices_file();
+  testing::FakeDevicePluginOptions options;
+  options.resource = kTpu;
+  options.devices = 2;
+  const auto plugin = node_.StartPlugin(options);
+  Daemon daemon(node_.root(), {"--mirror-kubelet-checkpoint", mirror.string()});
+  node_.Write("p.yaml", PodYaml("p"));
+  ASSERT_TRUE(WaitFor("p", "ready")) << daemon.log();
+  std::chrono::milliseconds took;
+  ASSERT_EQ(daemon.Terminate(&took), 0) << daemon.log();
+  const auto file = kubelet_checkpoint::DecodeDeviceCheckpoint(ReadAll(mirror));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_THAT(*file->entries, SizeIs(1));
+  EXPECT_EQ((*file->entries)[0].pod, PodUid{"u-p"});
+  EXPECT_THAT(*file->registered->at(kTpu), SizeIs(2));
+  const Exit exit =
+      RunTool("devmgrctl", {"--state-dir", folder_.state().string(), "import",
+                            "kubelet", folder_.kubelet().string()});
+  EXPECT_EQ(exit.code, 0) << exit.err;
+  EXPECT_THAT(folder_.ReadStore().state.pods, SizeIs(1));
+  EXPECT_EQ(RunTool("devmgrd", {"--root", node_.root().string(),
+                                "--mirror-kubelet-checkpoint", "relative"})
+                .code,
+            2);
+}
+
 /// devmgrctl, killed after that time, or not at all; whether it had ended.
 bool RunAndKill(const std::vector<std::string>& args,
                 std::chrono::microseconds after) {

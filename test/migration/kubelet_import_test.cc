@@ -13,6 +13,7 @@
 #include <string>
 
 #include "checkpoint/store_support.h"
+#include "migration/kubelet_files.h"
 #include "migration/kubelet_folder.h"
 #include "migration/resource_names.h"
 #include "support/status_matchers.h"
@@ -137,6 +138,30 @@ TEST_F(KubeletImportTest, ADamagedFileIsNamedAndCopiedWhenLossesAreAccepted) {
 }
 
 // DP-110: no file is no error, as long as there is the other one.
+// DRA-137: a directory that is not given is an error, and so is a file without
+// a name, as which the directory itself is looked at.
+TEST_F(KubeletImportTest, DirectoriesHaveToBeGiven) {
+  KubeletImportOptions options = folder_.import_options();
+  options.kubelet_dir.clear();
+  EXPECT_THAT(ImportKubelet(options).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("kubelet_dir is empty")));
+  options = folder_.import_options();
+  options.state_dir.clear();
+  EXPECT_THAT(ImportKubelet(options).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("state_dir is empty")));
+  KubeletExportOptions back = folder_.export_options();
+  back.out_dir.clear();
+  EXPECT_THAT(ExportKubelet(back).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("out_dir is empty")));
+  EXPECT_THAT(
+      migration::ReadFileIfAny(folder_.root()),
+      StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no regular file")));
+  EXPECT_FALSE(std::filesystem::exists(folder_.state()));
+}
+
 TEST_F(KubeletImportTest, WithoutAnyFileThereIsNothingToImport) {
   EXPECT_TRUE(
       absl::IsNotFound(ImportKubelet(folder_.import_options()).status()));

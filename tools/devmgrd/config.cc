@@ -43,6 +43,8 @@ const std::map<std::string, Setter>& TextKeys() {
          const bool is_url = v.rfind(kUnixScheme, 0) == 0;
          c.runtime_endpoint = is_url ? v.substr(kUnixScheme.size()) : v;
        }},
+      {"mirrorKubeletCheckpoint",
+       [](Config& c, const auto& v) { c.mirror_kubelet_checkpoint = v; }},
       {"nodeName", [](Config& c, const auto& v) { c.node_name = v; }},
       {"actuate", [](Config& c, const auto& v) { c.actuate = v; }},
       {"authority", [](Config& c, const auto& v) { c.authority = v; }},
@@ -491,6 +493,13 @@ absl::Status CheckConfig(const Config& config) {
     return status;
   }
   if (absl::Status status = CheckSplit(config); !status.ok()) return status;
+  if (const std::filesystem::path& mirror = config.mirror_kubelet_checkpoint;
+      !mirror.empty() && (!mirror.is_absolute() || !mirror.has_filename())) {
+    return Invalid(
+        "mirrorKubeletCheckpoint: '{}' is not the absolute path of "
+        "a file",
+        Shown(mirror.string()));
+  }
   if (config.metrics_address.empty()) return absl::OkStatus();
   const auto address = ParseListenAddress(config.metrics_address);
   if (address.ok()) return absl::OkStatus();
@@ -522,6 +531,7 @@ std::string PrintConfig(const Config& config) {
   out << YAML::EndSeq;
   PrintDriverEndpoint(config.driver_endpoint, out);
   PrintPodResources(config.pod_resources, out);
+  text("mirrorKubeletCheckpoint", config.mirror_kubelet_checkpoint.string());
   text("endpoint", config.endpoint.string());
   text("runtimeEndpoint", config.runtime_endpoint.string());
   PrintRuntimeFromShims(config, out);

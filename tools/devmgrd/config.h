@@ -75,6 +75,9 @@ struct Config {
   std::filesystem::path endpoint = "/run/devmgr/devmgr.sock";
   DriverEndpointConfig driver_endpoint;
   PodResourcesConfig pod_resources;
+  /// The kubelet's checkpoint file of devices is kept up to date here; empty:
+  /// nowhere.
+  std::filesystem::path mirror_kubelet_checkpoint;
   TopologyConfig topology;
   /// Of the container runtime, which is asked what it runs; empty: it is not.
   std::filesystem::path runtime_endpoint;

@@ -8,7 +8,6 @@
 #include <devmgr/driver_endpoint.h>
 #include <devmgr/feature_gates.h>
 #include <devmgr/inspection.h>
-#include <devmgr/pod_resources_server.h>
 #include <devmgr/runtime_source.h>
 #include <devmgr/version.h>
 #include <malloc.h>
@@ -34,6 +33,7 @@
 #include "devmgrd/config.h"
 #include "devmgrd/control_users.h"
 #include "devmgrd/import_kubelet.h"
+#include "devmgrd/kubelet_clients.h"
 #include "devmgrd/metrics.h"
 #include "devmgrd/write_metrics.h"
 
@@ -87,6 +87,7 @@ void Declare(CLI::App& app, Flags& flags) {
       {"recovery", "--recovery"},
       {"logLevel", "--log-level"},
       {"metricsAddress", "--metrics-address"},
+      {"mirrorKubeletCheckpoint", "--mirror-kubelet-checkpoint"},
   };
   for (const auto& [key, flag] : keys) {
     app.add_option(flag, flags.texts[key],
@@ -448,26 +449,6 @@ Runtime OpenRuntime(const Config& config) {
   return {std::move(reported), borrowed};
 }
 
-/// Null: it is not to be served. Its counters are among the metrics until these
-/// are detached.
-absl::StatusOr<std::unique_ptr<devmgr::PodResourcesServer>> StartPodResources(
-    const Config& config, devmgr::DeviceManager& manager,
-    devmgrd::Metrics& metrics) {
-  if (config.pod_resources.off) return nullptr;
-  devmgr::PodResourcesOptions options;
-  options.socket = config.pod_resources.socket;
-  options.strict_kubelet = config.profile == "strict-kubelet";
-  options.log = Log;
-  auto server = devmgr::PodResourcesServer::Start(manager, options);
-  if (!server.ok()) {
-    const std::string message = "podResources: " + Text(server.status());
-    return absl::Status(server.status().code(), absl::string_view(message));
-  }
-  metrics.AttachPodResources(
-      [server = server->get()] { return server->Counters(); });
-  return server;
-}
-
 /// Runs until SIGTERM or SIGINT.
 absl::Status Serve(const Config& config, const std::string& boot_id,
                    const sigset_t& signals) {
@@ -515,8 +496,8 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (*exposer != nullptr && objects->sink() != nullptr) {
     (*exposer)->RegisterCollectable(write_metrics);
   }
-  auto pod_resources = StartPodResources(config, **manager, *metrics);
-  if (!pod_resources.ok()) return pod_resources.status();
+  auto clients = devmgrd::ServeKubeletClients(config, **manager, *metrics, Log);
+  if (!clients.ok()) return clients.status();
   auto control = ControlOf(config, **wanted, objects->endpoint.get());
   auto server =
       control.ok()
@@ -540,7 +521,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   metrics->Detach();
   const auto deadline = std::chrono::steady_clock::now() + kExposerEnd;
   const auto exposer_end = End(*std::move(exposer));
-  pod_resources->reset();
+  *clients = {};
   claims.Detach();
   manager->reset();
   if (exposer_end.wait_until(deadline) == std::future_status::timeout) {
