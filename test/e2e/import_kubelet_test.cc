@@ -34,6 +34,7 @@ namespace fs = std::filesystem;
 using kubelet_checkpoint::DeviceCheckpoint;
 using kubelet_checkpoint::DraCheckpoint;
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
@@ -87,6 +88,29 @@ class ImportKubeletTest : public ::testing::Test {
   NodeFolder node_;
   KubeletFolder folder_;
 };
+
+TEST_F(ImportKubeletTest, AFileThatCannotBeReadPreventsTheStart) {
+  folder_.Write(TpusOf({"u-p"}));
+  // What root cannot read either.
+  fs::remove(folder_.devices_file());
+  fs::create_directory(folder_.devices_file());
+  std::vector<std::string> args = Flag();
+  args.insert(args.begin(), {"--root", node_.root().string()});
+  const Exit exit = RunTool("devmgrd", args);
+  EXPECT_EQ(exit.code, 1);
+  EXPECT_THAT(exit.err, AllOf(HasSubstr("nothing was imported"),
+                              HasSubstr(folder_.devices_file().string())));
+  // Nothing was begun: with the file in order the import is done.
+  fs::remove(folder_.devices_file());
+  folder_.Write(TpusOf({"u-p"}));
+  Touch(folder_.devices_file());
+  Daemon daemon(node_.root(), Flag());
+  const auto inspector = daemon.Inspect();
+  ASSERT_NE(inspector, nullptr) << daemon.log();
+  const auto pods = inspector->Pods();
+  ASSERT_TRUE(pods.ok()) << pods.status();
+  EXPECT_THAT(*pods, SizeIs(1));
+}
 
 TEST_F(ImportKubeletTest, ANodeGoesToDevmgrdAndBackWithItsPods) {
   folder_.Write(TpusOf({"u-p"}));

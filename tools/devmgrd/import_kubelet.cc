@@ -34,22 +34,31 @@ void LogImport(const devmgr::KubeletImport& imported,
 
 }  // namespace
 
-void ImportFromKubelet(const std::filesystem::path& state_dir,
-                       const std::filesystem::path& kubelet_dir,
-                       const std::string& boot_id) {
+absl::Status ImportFromKubelet(const std::filesystem::path& state_dir,
+                               const std::filesystem::path& kubelet_dir,
+                               const std::string& boot_id) {
   devmgr::KubeletImportOptions options;
   options.state_dir = state_dir;
   options.kubelet_dir = kubelet_dir;
   options.accept_losses = true;
   if (!boot_id.empty()) options.boot_id = [boot_id] { return boot_id; };
   const auto imported = devmgr::ImportKubelet(options);
-  if (imported.ok()) return LogImport(*imported, kubelet_dir);
-  if (absl::IsAlreadyExists(imported.status())) {
-    spdlog::info("{}: {}", kFlag, Text(imported.status()));
-  } else {
-    spdlog::error("{}: nothing was imported: {}", kFlag,
-                  Text(imported.status()));
+  const absl::Status& status = imported.status();
+  if (status.ok()) {
+    LogImport(*imported, kubelet_dir);
+    return absl::OkStatus();
   }
+  if (absl::IsPermissionDenied(status) || absl::IsUnavailable(status)) {
+    const std::string message =
+        std::string(kFlag) + ": nothing was imported: " + Text(status);
+    return {status.code(), absl::string_view(message)};
+  }
+  if (absl::IsAlreadyExists(status)) {
+    spdlog::info("{}: {}", kFlag, Text(status));
+  } else {
+    spdlog::error("{}: nothing was imported: {}", kFlag, Text(status));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace devmgrd

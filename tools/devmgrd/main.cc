@@ -571,8 +571,8 @@ int main(int argc, char** argv) {
   SetUpLog(config.log_level);
   absl::Status status = MakeDirectories(config);
   if (status.ok() && !flags.import_kubelet.empty()) {
-    devmgrd::ImportFromKubelet(config.state_dir, flags.import_kubelet,
-                               flags.boot_id);
+    status = devmgrd::ImportFromKubelet(config.state_dir, flags.import_kubelet,
+                                        flags.boot_id);
   }
   if (status.ok()) status = Serve(config, flags.boot_id, signals);
   if (status.ok()) return 0;
