@@ -132,11 +132,16 @@ void Service::Finish(const Method& method, const std::string& client,
 Service::Answer Service::List(EncodedList& encoded) {
   executor_.Cancel(forget_);
   forget_ = executor_.PostAfter(kKept, [this] {
+    seen_.reset();
     list_.reset();
     v1_.Clear();
     v1alpha1_.Clear();
   });
-  list_ = manager_.View()->ResourcesOfPods(list_);
+  // Most of the time nothing has happened since a client asked last.
+  if (auto view = manager_.View(); view != seen_) {
+    list_ = view->ResourcesOfPods(list_);
+    seen_ = std::move(view);
+  }
   std::uint64_t missing = 0;
   for (const auto& pod : list_->pods) missing += pod->missing_claims;
   Count(&PodResourcesCounters::missing_claims, missing);

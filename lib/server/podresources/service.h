@@ -94,6 +94,7 @@ class Service {
   // On the executor.
   peer::RateLimits limits_;
   std::shared_ptr<const PodResourcesList> list_;  ///< Null: none is kept.
+  std::shared_ptr<const NodeView> seen_;          ///< That it was made of.
   EncodedList v1_{EncodedPod};
   EncodedList v1alpha1_{EncodedOldPod};
   TimerId forget_ = 0;  ///< What is kept.
