@@ -115,7 +115,9 @@ void Manager::StartLocalClaims() {
     return IsServedByClass(resource);
   };
   parts.driver_registered = [this](const std::string& driver) {
-    return drivers_->IsRegistered(driver);
+    // Writes end after the drivers have gone, when the manager stops; pods that
+    // waited for them get no device any more.
+    return drivers_ != nullptr && drivers_->IsRegistered(driver);
   };
   parts.now_ms = [this] {
     return std::chrono::duration_cast<std::chrono::milliseconds>(

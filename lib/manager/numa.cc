@@ -78,8 +78,11 @@ void Manager::AddAlignment(pods::DeviceAdmission::Parts* parts) {
   parts->alignment = alignment_;
   if (alignment_ == nullptr) return;
   parts->hint_providers = host_.topology_providers;
-  parts->claim_hints = [this](const Pod& pod, const ContainerName& container) {
-    return admission::HintsOfClaims(pod, container, *objects_->Current(),
+  parts->claim_hints = [this](const Pod& pod, const ContainerName& container,
+                              const ObjectSnapshot* objects) {
+    const auto now = objects_->Current();
+    return admission::HintsOfClaims(pod, container,
+                                    objects != nullptr ? *objects : *now,
                                     plan_options_, alignment_->machine.nodes);
   };
 }

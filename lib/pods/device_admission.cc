@@ -149,7 +149,7 @@ void DeviceAdmission::Plan(const Shared& operation) {
 }
 
 void DeviceAdmission::PlanNow(const Shared& operation) {
-  const DeviceRequest& request = operation->request;
+  if (!ProposeClaims(operation)) return;
   const auto begin = parts_.executor.Now();
   device::PodPlan plan;
   if (!Align(operation, &plan)) return;
@@ -164,9 +164,7 @@ void DeviceAdmission::PlanNow(const Shared& operation) {
     return;
   }
   if (plan.Complete() && plan.reservations.empty()) {
-    Forget(request.pod.uid);
-    Finish(operation, Verdict{});  // It holds all it needs.
-    return;
+    return ReserveNothing(operation);
   }
   // What its own containers have goes to no pod before it.
   const bool adopts =
@@ -226,37 +224,6 @@ bool DeviceAdmission::Refused(const Shared& operation) {
     return true;
   }
   return false;
-}
-
-void DeviceAdmission::Reserve(const Shared& operation) {
-  ++operation->plans;
-  // Who plans next must not choose the same.
-  parts_.devices.Intend(operation->request.pod, operation->plan);
-  parts_.ledger.Submit(
-      [pod = operation->request.pod, plan = operation->plan,
-       now = parts_.now_ms(), sharing = parts_.sharing,
-       hardware = parts_.devices.HardwareOf(operation->plan)](
-          const state::State& state) {
-        return claim::ReserveDevices(state, pod, now, plan, sharing, hardware);
-      },
-      parts_.executor,
-      [this, operation](const absl::Status& status) {
-        OnReserved(operation, status);
-      });
-}
-
-void DeviceAdmission::OnReserved(const Shared& operation,
-                                 const absl::Status& status) {
-  parts_.devices.Settle(operation->request.pod.uid);
-  if (status.ok() && operation->askers.empty()) {
-    Free(operation, "cancelled", nullptr);
-  } else if (status.ok()) {
-    CatchUp(operation, &DeviceAdmission::Allocate);
-  } else if (absl::IsAborted(status) && !operation->askers.empty()) {
-    PlanAgain(operation, status);
-  } else {
-    Finish(operation, status);
-  }
 }
 
 void DeviceAdmission::PlanAgain(const Shared& operation,
@@ -452,7 +419,12 @@ void DeviceAdmission::Judge(const Shared& operation,
   admission::WaitQueue::Place place =
       admission::ShortPlace(PlaceOf(*operation), shortages);
   place.limit = judged.limit;
-  if (place.aligned) unaligned_[pod] = operation->request;
+  if (place.aligned) {
+    // Without claims that it is not getting.
+    DeviceRequest& kept = unaligned_[pod] = operation->request;
+    kept.objects = nullptr;
+    kept.claims = nullptr;
+  }
   EnterLine(pod, std::move(place));
   Finish(operation, judged.verdict);
 }

@@ -30,11 +30,19 @@
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "plugin/plugins.h"
+#include "pods/local_claims.h"
 #include "resources/device_book.h"
 #include "state/state.h"
 #include "upkeep/hardware_look.h"
 
 namespace devmgr::pods {
+
+/// Claims that are allocated in one batch with the devices of plugins.
+struct ClaimsBeside {
+  LocalClaims& from;
+  Pod pod;
+  LocalClaims::Judge judge;
+};
 
 /// What a pod wants of device plugins.
 struct DeviceRequest {
@@ -50,11 +58,23 @@ struct DeviceRequest {
   std::optional<claim::WithoutClaims> without_claims = std::nullopt;
   /// For hints of its claims and of providers; null: the ledger settles it.
   std::shared_ptr<const Pod> object = nullptr;
+  /// With the claims that hints are of; null: as they are now.
+  std::shared_ptr<const ObjectSnapshot> objects = nullptr;
+  /// The claims that this node allocates to the pod with its devices; null: it
+  /// has what claims it is to have.
+  std::shared_ptr<const ClaimsBeside> claims = nullptr;
 };
+
+/// What an operation ends with when the pod's claims are to be decided about
+/// anew, with everything else about the pod.
+absl::Status ClaimsDiffer();
+bool IsClaimsDiffer(const absl::Status& status);
 
 /// The pod transaction of device plugins: plan all devices of the pod, ask the
 /// plugins for their preference, reserve in one batch, let the plugins allocate
-/// in parallel, commit in one batch. Whatever fails frees all that was
+/// in parallel, commit in one batch. Claims of the pod that this node has yet
+/// to allocate are chosen with its plan, and are in the batch that reserves.
+/// Whatever fails frees all that was
 /// reserved. Pods that cannot have their devices now wait in the queue. Lives
 /// on the manager's thread.
 class DeviceAdmission {
@@ -88,8 +108,9 @@ class DeviceAdmission {
     std::shared_ptr<const admission::AlignmentRules> alignment = nullptr;
     std::vector<const TopologyHintProvider*> hint_providers = {};
     /// Hints of a container's claims, or of the pod's. Null: there are none.
-    std::function<std::vector<topology::ResourceHints>(const Pod&,
-                                                       const ContainerName&)>
+    /// The claims are those of the objects; null: as they are now.
+    std::function<std::vector<topology::ResourceHints>(
+        const Pod&, const ContainerName&, const ObjectSnapshot*)>
         claim_hints = nullptr;
   };
   explicit DeviceAdmission(Parts parts);
@@ -155,6 +176,7 @@ class DeviceAdmission {
     std::map<device::NeedKey, std::vector<DeviceId>> preferences;
     int plans = 0;  ///< How often it was planned from scratch.
     std::vector<device::Reservation> plan;
+    std::optional<LocalClaims::Proposal> proposal;  ///< Of its claims.
     claim::AllocateAnswers answers;
     claim::HardwareByNeed hardware;  ///< Which the answers are.
     int clashes = 0;          ///< How often another pod had that hardware.
@@ -195,6 +217,15 @@ class DeviceAdmission {
   /// Whether a plugin would refuse its call unsent. Then the operation has
   /// ended, and nothing was written for it.
   bool Refused(const Shared& operation);
+  /// Chooses the claims that the pod is to have with its devices, if any.
+  /// False: what it can have is not as it was, and the operation is over.
+  bool ProposeClaims(const Shared& operation);
+  /// Commits what was proposed with `rest`, then goes on with `next`, unless it
+  /// is to be proposed anew.
+  void CommitClaims(const Shared& operation, const LocalClaims::Rest& rest,
+                    std::function<void(const absl::Status&)> next);
+  /// The pod has the devices of plugins that it needs.
+  void ReserveNothing(const Shared& operation);
   void Reserve(const Shared& operation);
   void OnReserved(const Shared& operation, const absl::Status& status);
   /// Something is not as it was when it was planned: `why`.

@@ -39,7 +39,7 @@ absl::StatusOr<admission::AlignedPlan> DeviceAdmission::Aligned(
                                   admission::ContainersOf(pod)};
   if (parts_.claim_hints) {
     input.claims = [&](const ContainerName& container) {
-      return parts_.claim_hints(pod, container);
+      return parts_.claim_hints(pod, container, request.objects.get());
     };
   }
   if (!parts_.hint_providers.empty()) {

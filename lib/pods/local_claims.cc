@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -48,6 +49,38 @@ void AddDevicesOf(const std::string& driver, std::vector<WaitingFor>* freed) {
 bool Pays(const std::shared_ptr<const state::PodRecord>& pod) {
   return pod != nullptr && pod->phase != state::PodPhase::kWaiting &&
          pod->phase != state::PodPhase::kRejected;
+}
+
+/// Whether what was chosen beside `seen` may be had.
+///   Aborted  it is to be chosen anew
+absl::Status CheckChoice(const state::State& state, state::Party configured,
+                         const decltype(state::State::local_claims)& seen,
+                         const control::Provision& provision) {
+  DEVMGR_RETURN_IF_ERROR(control::CheckAllocates(state, configured));
+  if (!(state.local_claims == seen)) {
+    return AbortedError("other claims were allocated meanwhile");
+  }
+  return claim::CheckHardwareFree(state, provision.changes);
+}
+
+state::Decision ClaimsAlone(const state::State& state,
+                            const claim::PodIdentity& pod,
+                            std::int64_t now_ms) {
+  state::Decision decision =
+      claim::RecordSeen(state, pod, now_ms, "its claims are allocated");
+  decision.kind = state::DecisionKind::kClaimsAllocated;
+  decision.pods = {pod.name};
+  return decision;
+}
+
+/// One batch of `rest` and of what the provision changes.
+absl::StatusOr<state::Decision> Beside(absl::StatusOr<state::Decision> rest,
+                                       const control::Provision& provision) {
+  if (!rest.ok()) return rest;
+  rest->claims = provision.claims;
+  rest->changes.insert(rest->changes.end(), provision.changes.begin(),
+                       provision.changes.end());
+  return rest;
 }
 
 }  // namespace
@@ -99,7 +132,7 @@ std::shared_ptr<const ObjectSnapshot> LocalClaims::Objects() {
 }
 
 void LocalClaims::Provide(const Pod& original, const Judge& judge,
-                          const Done& then) {
+                          const Done& then, const Join& join) {
   DEVMGR_ASSERT_ON(parts_.executor);
   Decide({original, judge,
           [this, then](const absl::StatusOr<Verdict>& verdict, const Pod& pod) {
@@ -107,7 +140,44 @@ void LocalClaims::Provide(const Pod& original, const Judge& judge,
               parts_.on_decided(PodUid{pod.metadata.uid});
             }
             then(verdict, pod);
-          }});
+          },
+          join});
+}
+
+LocalClaims::Found LocalClaims::Find(const Pod& pod, const Judge& judge) {
+  const control::Outlook ahead = Ahead(*Objects());
+  auto provision = Search(pod, ahead);
+  if (!provision.ok()) return {provision.status(), {}, {}, std::nullopt};
+  if (provision->verdict.kind != Verdict::Kind::kAdmit ||
+      provision->changes.empty()) {
+    return {absl::OkStatus(), std::move(provision->verdict),
+            std::move(provision->failed_on), std::nullopt};
+  }
+  control::Outlook outlook =
+      control::OutlookWith(provision->changes, ahead.state, ahead.objects);
+  Pod shown = control::WithLocalStatus(pod, outlook.state);
+  Verdict verdict = judge(shown, outlook.objects);
+  if (verdict.kind != Verdict::Kind::kAdmit) {
+    return {absl::OkStatus(), std::move(verdict), {}, std::nullopt};
+  }
+  return {absl::OkStatus(),
+          {},
+          {},
+          Proposal{std::move(shown),
+                   std::make_shared<const ObjectSnapshot>(
+                       std::move(outlook.objects)),
+                   *std::move(provision), ahead.state.local_claims}};
+}
+
+std::optional<LocalClaims::Proposal> LocalClaims::Propose(const Pod& original,
+                                                          const Judge& judge) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  if (offered_ != nullptr &&
+      offered_->pod.metadata.uid == original.metadata.uid) {
+    return *std::exchange(offered_, nullptr);
+  }
+  if (draining_ || !parts_.authority.Allocates()) return std::nullopt;
+  return Find(control::WithLocalStatus(original, parts_.state), judge).proposal;
 }
 
 void LocalClaims::Decide(const Attempt& attempt) {
@@ -123,20 +193,15 @@ void LocalClaims::Decide(const Attempt& attempt) {
         parts_.authority.WhyPaused(pod, parts_.extended_resources);
     return attempt.done(paused.value_or(Verdict{}), std::move(pod));
   }
-  const control::Outlook ahead = Ahead(*Objects());
-  auto provision = Search(pod, ahead);
-  const bool gets_claims = provision.ok() &&
-                           provision->verdict.kind == Verdict::Kind::kAdmit &&
-                           !provision->changes.empty();
-  Verdict verdict;
-  if (gets_claims) {
-    const control::Outlook outlook =
-        control::OutlookWith(provision->changes, ahead.state, ahead.objects);
-    verdict = attempt.judge(control::WithLocalStatus(pod, outlook.state),
-                            outlook.objects);
-    if (verdict.kind == Verdict::Kind::kAdmit) {
-      return Commit(attempt, *provision, ahead.state);
+  Found found = Find(pod, attempt.judge);
+  if (found.proposal.has_value()) {
+    if (attempt.join) {
+      offered_ = &*found.proposal;
+      const bool joined = attempt.join(*found.proposal);
+      offered_ = nullptr;
+      if (joined) return;
     }
+    return CommitAlone(attempt, *found.proposal);
   }
   // That there is nothing to be done, or that something is lacking, is said of
   // what is on disk only.
@@ -145,12 +210,9 @@ void LocalClaims::Decide(const Attempt& attempt) {
     waiting_.push_back(attempt);
     return;
   }
-  if (!provision.ok()) return attempt.done(provision.status(), std::move(pod));
-  if (!provision->failed_on.empty()) {
-    failed_on_[uid] = std::move(provision->failed_on);
-  }
-  attempt.done(gets_claims ? std::move(verdict) : std::move(provision->verdict),
-               std::move(pod));
+  if (!found.status.ok()) return attempt.done(found.status, std::move(pod));
+  if (!found.failed_on.empty()) failed_on_[uid] = std::move(found.failed_on);
+  attempt.done(std::move(found.verdict), std::move(pod));
 }
 
 absl::StatusOr<control::Provision> LocalClaims::Search(
@@ -186,59 +248,59 @@ void LocalClaims::CountCommit(const control::Provision& provision,
   }
 }
 
-void LocalClaims::Commit(const Attempt& attempt,
-                         const control::Provision& provision,
-                         const state::State& base) {
-  const claim::PodIdentity identity{PodUid{attempt.pod.metadata.uid},
-                                    attempt.pod.metadata.FullName()};
+void LocalClaims::CommitAlone(const Attempt& attempt,
+                              const Proposal& proposal) {
+  Commit(proposal, nullptr,
+         [this, attempt](const absl::Status& status, bool stale) {
+           if (stale) {
+             waiting_.push_back(attempt);
+           } else if (!status.ok()) {
+             attempt.done(status, attempt.pod);
+           } else {
+             attempt.done(Verdict{},
+                          control::WithLocalStatus(attempt.pod, parts_.state));
+           }
+         });
+}
+
+void LocalClaims::Commit(const Proposal& proposal, const Rest& rest,
+                         const Written& written) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  const claim::PodIdentity identity{PodUid{proposal.pod.metadata.uid},
+                                    proposal.pod.metadata.FullName()};
   const std::uint64_t write = ++last_write_;
-  writes_[write] = provision.changes;
+  writes_[write] = proposal.provision.changes;
+  const auto stale = std::make_shared<std::atomic<bool>>(false);
   parts_.ledger.Submit(
-      [identity, provision, seen = base.local_claims,
-       configured = parts_.authority.configured(), now = parts_.now_ms()](
+      [identity, provision = proposal.provision, seen = proposal.seen, rest,
+       stale, configured = parts_.authority.configured(),
+       now = parts_.now_ms()](
           const state::State& state) -> absl::StatusOr<state::Decision> {
-        DEVMGR_RETURN_IF_ERROR(control::CheckAllocates(state, configured));
-        // The choice was made for what is held then.
-        if (!(state.local_claims == seen)) {
-          return AbortedError("other claims were allocated meanwhile");
-        }
-        DEVMGR_RETURN_IF_ERROR(
-            claim::CheckHardwareFree(state, provision.changes));
-        state::Decision decision =
-            claim::RecordSeen(state, identity, now, "its claims are allocated");
-        decision.kind = state::DecisionKind::kClaimsAllocated;
-        decision.pods = {identity.name};
-        decision.claims = provision.claims;
-        decision.changes.insert(decision.changes.end(),
-                                provision.changes.begin(),
-                                provision.changes.end());
-        return decision;
+        const absl::Status chosen =
+            CheckChoice(state, configured, seen, provision);
+        *stale = !chosen.ok();
+        DEVMGR_RETURN_IF_ERROR(chosen);
+        return rest ? Beside(rest(state), provision)
+                    : Beside(ClaimsAlone(state, identity, now), provision);
       },
       parts_.executor,
-      [this, write, attempt, provision,
+      [this, write, proposal, stale, written,
        begin = parts_.executor.Now()](const absl::Status& status) {
         if (!absl::IsAborted(status)) {
-          CountCommit(provision, parts_.executor.Now() - begin, !status.ok());
+          CountCommit(proposal.provision, parts_.executor.Now() - begin,
+                      !status.ok());
         }
-        OnWritten(write, attempt, provision, status);
+        if (status.ok()) TellAllocated(proposal.pod, proposal.provision);
+        OnWritten(write, status, [&] { written(status, *stale); });
       });
 }
 
-void LocalClaims::OnWritten(std::uint64_t write, const Attempt& attempt,
-                            const control::Provision& provision,
-                            const absl::Status& status) {
+void LocalClaims::OnWritten(std::uint64_t write, const absl::Status& status,
+                            const std::function<void()>& then) {
   writes_.erase(write);
   // Those behind it were made as if it held.
   if (!status.ok() && !writes_.empty()) draining_ = true;
-  if (absl::IsAborted(status)) {
-    waiting_.push_back(attempt);
-  } else if (!status.ok()) {
-    attempt.done(status, attempt.pod);
-  } else {
-    TellAllocated(attempt.pod, provision);
-    attempt.done(Verdict{},
-                 control::WithLocalStatus(attempt.pod, parts_.state));
-  }
+  then();
   if (!writes_.empty()) return;
   draining_ = false;
   for (const Attempt& each : std::exchange(waiting_, {})) Decide(each);

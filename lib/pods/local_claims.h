@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -72,13 +73,41 @@ class LocalClaims {
   /// verdict lists.
   using Done = std::function<void(absl::StatusOr<Verdict>, Pod)>;
 
+  /// What a pod would be given.
+  struct Proposal {
+    Pod pod;                                        ///< As its status would be.
+    std::shared_ptr<const ObjectSnapshot> objects;  ///< With its claims.
+    control::Provision provision;
+    /// What it was chosen beside.
+    decltype(state::State::local_claims) seen;
+  };
+  /// The pod wants something else with its claims, in the same batch. True: it
+  /// is seen to by others from here on, and `done` of Provide is not called.
+  /// They use Propose and Commit.
+  using Join = std::function<bool(const Proposal&)>;
+
   /// Gives the pod the claims that it lacks, all of them or none: only when
   /// `judge` would admit it with them. `done` is called once, at once when
   /// there is nothing to be done. Unavailable when the search for devices was
   /// given up, or the ledger fails.
   /// While this node allocates nothing, kAdmit with nothing done, or the wait
-  /// for the end of a hand-over.
-  void Provide(const Pod& pod, const Judge& judge, const Done& done);
+  /// for the end of a hand-over. `join` may be null.
+  void Provide(const Pod& pod, const Judge& judge, const Done& done,
+               const Join& join = nullptr);
+
+  /// What Provide would commit now; to be committed before anything else is
+  /// done, or not at all. Nothing: it would not commit anything now.
+  std::optional<Proposal> Propose(const Pod& pod, const Judge& judge);
+
+  /// Makes the rest of a batch, on the ledger's thread; an error refuses all of
+  /// it.
+  using Rest =
+      std::function<absl::StatusOr<state::Decision>(const state::State&)>;
+  /// `stale`: nothing was written, as what was proposed cannot be had any more.
+  using Written = std::function<void(const absl::Status&, bool stale)>;
+  /// One batch with what was proposed and with `rest`; null: there is none.
+  void Commit(const Proposal& proposal, const Rest& rest,
+              const Written& written);
 
   /// The pod waits for other devices: what it was allocated goes to others.
   void GiveBack(const PodUid& pod);
@@ -125,15 +154,24 @@ class LocalClaims {
     Pod pod;
     Judge judge;
     Done done;
+    Join join;
+  };
+  /// What a search came to: nothing proposed, and why, or a proposal.
+  struct Found {
+    absl::Status status;  ///< Of a search that was given up.
+    Verdict verdict;
+    control::FreeDevices failed_on;
+    std::optional<Proposal> proposal;
   };
   /// State and objects as they are once what is being written is on disk.
   control::Outlook Ahead(const ObjectSnapshot& objects) const;
+  /// For a pod as its status is now.
+  Found Find(const Pod& pod, const Judge& judge);
   void Decide(const Attempt& attempt);
-  void Commit(const Attempt& attempt, const control::Provision& provision,
-              const state::State& base);
-  void OnWritten(std::uint64_t write, const Attempt& attempt,
-                 const control::Provision& provision,
-                 const absl::Status& status);
+  void CommitAlone(const Attempt& attempt, const Proposal& proposal);
+  /// A choice has been written, or has not; `then` hears of it first.
+  void OnWritten(std::uint64_t write, const absl::Status& status,
+                 const std::function<void()>& then);
   void Release();
   void TellAllocated(const Pod& pod, const control::Provision& provision);
 
@@ -148,6 +186,8 @@ class LocalClaims {
   /// anything, which is said of what is on disk only.
   bool draining_ = false;
   std::vector<Attempt> waiting_;  ///< Until then, in the order they came.
+  /// While a pod joins: it was found just now.
+  const Proposal* offered_ = nullptr;
   bool releasing_ = false;
   bool again_ = false;  ///< Something changed while it was being released.
   // With the taints of withheld devices, and of what they were made.

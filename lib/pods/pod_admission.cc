@@ -16,6 +16,7 @@
 #include "claim/imported_pod.h"
 #include "claim/replaced_claim.h"
 #include "common/status.h"
+#include "control/local_objects.h"
 #include "device/pod_needs.h"
 #include "pods/pod_lifecycle.h"
 
@@ -147,11 +148,12 @@ bool PodLifecycle::WouldAdmit(Pod pod) {
 void PodLifecycle::ProvideClaims(OperationId id, const Pod& pod,
                                  const DeviceManager::AdmitDone& done) {
   simple_.insert(id);
+  const LocalClaims::Judge judge = [this](const Pod& provided,
+                                          const ObjectSnapshot& objects) {
+    return admission::Judge(provided, Input(objects)).verdict;
+  };
   parts_.claims->Provide(
-      pod,
-      [this](const Pod& provided, const ObjectSnapshot& objects) {
-        return admission::Judge(provided, Input(objects)).verdict;
-      },
+      pod, judge,
       [this, id, done](const absl::StatusOr<Verdict>& verdict, Pod provided) {
         if (simple_.erase(id) == 0) return done(CancelledError("cancelled"));
         if (!verdict.ok()) return done(verdict.status());
@@ -164,7 +166,49 @@ void PodLifecycle::ProvideClaims(OperationId id, const Pod& pod,
         admission::SettleRejection(parts_.state.FindPod(identity.uid),
                                    &settled);
         RecordVerdict(id, identity, settled, done);
+      },
+      [this, id, pod, judge, done](const LocalClaims::Proposal& proposal) {
+        return JoinDevices(id, pod, judge, proposal, done);
       });
+}
+
+bool PodLifecycle::JoinDevices(OperationId id, const Pod& pod,
+                               const LocalClaims::Judge& judge,
+                               const LocalClaims::Proposal& proposal,
+                               const DeviceManager::AdmitDone& done) {
+  const Pod& shown = proposal.pod;
+  const admission::Judgement judgement =
+      admission::Judge(shown, Input(*proposal.objects));
+  if (judgement.from_ledger || judgement.book_anew) return false;
+  std::vector<device::DeviceNeed> needs =
+      device::NeedsOf(shown, parts_.plan_options.extended_resources);
+  if (needs.empty() && !parts_.devices.JudgesAll()) return false;
+  if (Refusal(shown, needs, *proposal.objects).kind != Verdict::Kind::kAdmit) {
+    return false;
+  }
+  if (simple_.erase(id) == 0) {
+    done(CancelledError("cancelled"));
+    return true;
+  }
+  DeviceRequest request = RequestOf(judgement, shown, std::move(needs));
+  request.claims = std::make_shared<const ClaimsBeside>(
+      ClaimsBeside{*parts_.claims, pod, judge});
+  const claim::PodIdentity identity = request.pod;
+  parts_.devices.Start(
+      id, std::move(request),
+      [this, id, pod, identity, done](const absl::StatusOr<Verdict>& verdict,
+                                      std::vector<WaitingFor> waiting_for) {
+        if (IsClaimsDiffer(verdict.status())) {
+          return ProvideClaims(id, pod, done);
+        }
+        if (verdict.ok() && verdict->kind == Verdict::Kind::kAdmit) {
+          // Prepare finds it with its claims.
+          admitted_[identity.uid] = std::make_shared<const Pod>(
+              control::WithLocalStatus(pod, parts_.state));
+        }
+        OnDevices(id, identity, verdict, std::move(waiting_for), done);
+      });
+  return true;
 }
 
 void PodLifecycle::AdmitWithClaims(OperationId id, Pod pod,

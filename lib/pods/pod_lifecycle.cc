@@ -112,7 +112,7 @@ absl::Status PodLifecycle::Stopped() {
 admission::JudgeInput PodLifecycle::Input(const ObjectSnapshot& objects) const {
   return {parts_.state, objects, parts_.boot_id,
           [this](const std::string& driver) {
-            return parts_.drivers.IsRegistered(driver);
+            return !stopped_ && parts_.drivers.IsRegistered(driver);
           },
           parts_.plan_options};
 }

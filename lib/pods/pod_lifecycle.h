@@ -159,6 +159,12 @@ class PodLifecycle {
                        DeviceManager::AdmitDone done);
   void ProvideClaims(OperationId id, const Pod& pod,
                      const DeviceManager::AdmitDone& done);
+  /// The pod can have these claims; true: it wants devices of plugins, too, and
+  /// both are decided about together.
+  bool JoinDevices(OperationId id, const Pod& pod,
+                   const LocalClaims::Judge& judge,
+                   const LocalClaims::Proposal& proposal,
+                   const DeviceManager::AdmitDone& done);
   /// The pod's claims can be had; now its devices, if it wants any.
   void AdmitDevices(OperationId id, DeviceRequest request,
                     DeviceManager::AdmitDone done);
