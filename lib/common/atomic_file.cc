@@ -53,7 +53,7 @@ absl::Status SyncDirectoryOf(const fs::path& file) {
 }
 
 absl::Status WriteAll(int fd, std::string_view content, const fs::path& file,
-                      FileMode mode) {
+                      FileMode mode, Durability durability) {
   while (!content.empty()) {
     const ssize_t written = ::write(fd, content.data(), content.size());
     if (written < 0 && errno == EINTR) continue;
@@ -64,7 +64,9 @@ absl::Status WriteAll(int fd, std::string_view content, const fs::path& file,
   if (::fchmod(fd, mode == FileMode::kPrivate ? 0600 : 0644) != 0) {
     return Failed("cannot set the mode of", file);
   }
-  if (::fsync(fd) != 0) return Failed("cannot sync", file);
+  if (durability == Durability::kOnReturn && ::fsync(fd) != 0) {
+    return Failed("cannot sync", file);
+  }
   return absl::OkStatus();
 }
 
@@ -111,19 +113,22 @@ absl::Status RemoveLeftovers(const fs::path& file) {
 }  // namespace
 
 absl::Status WriteFileAtomically(const fs::path& file, std::string_view content,
-                                 IfPresent if_present, FileMode mode) {
+                                 IfPresent if_present, FileMode mode,
+                                 Durability durability) {
   DEVMGR_RETURN_IF_ERROR(MakeDirectories(file.parent_path()));
   std::string temporary =
       file.string() + std::string(kRandomPart) + std::string(kSuffix);
   const UniqueFd fd(::mkostemps(temporary.data(),
                                 static_cast<int>(kSuffix.size()), O_CLOEXEC));
   if (!fd.valid()) return Failed("cannot create", temporary);
-  absl::Status status = WriteAll(fd.get(), content, temporary, mode);
+  absl::Status status =
+      WriteAll(fd.get(), content, temporary, mode, durability);
   if (status.ok()) status = MoveIntoPlace(temporary, file, if_present);
   if (!status.ok()) {
     ::unlink(temporary.c_str());
     return status;
   }
+  if (durability == Durability::kLater) return absl::OkStatus();
   return SyncDirectoryOf(file);
 }
 

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -21,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kLastRevision[] = "last-revision";
+constexpr char kReservedRevision[] = "reserved-revision";
 constexpr char kNoGroup[] = "core";
 constexpr char kNoNamespace[] = "_";
 constexpr std::size_t kParts = 4;
@@ -89,6 +91,42 @@ bool TakeRevision(std::string_view& text, std::uint64_t& revision) {
   return true;
 }
 
+/// FNV-1a: what a power failure has cut short, or left as zeros, has another.
+std::uint64_t ChecksumOf(std::string_view text) {
+  std::uint64_t sum = 0xCBF29CE484222325U;
+  for (const char c : text) {
+    sum = (sum ^ static_cast<unsigned char>(c)) * 0x100000001B3U;
+  }
+  return sum;
+}
+
+/// False: it is not whole.
+bool ReadLater(std::string_view text, JournalEntry& entry) {
+  const std::size_t end = text.find('\n');
+  const std::size_t space = text.find(' ');
+  if (end == std::string_view::npos || space >= end) return false;
+  const char* const last = text.data() + space;
+  const auto [stop, error] = std::from_chars(text.data(), last, entry.revision);
+  entry.value = text.substr(end + 1);
+  return error == std::errc() && stop == last && !entry.value.empty() &&
+         text.substr(space + 1, end - space - 1) ==
+             fmt::format("{:016x}", ChecksumOf(entry.value));
+}
+
+/// Not necessarily on disk on return.
+absl::Status Unlink(const fs::path& file) {
+  std::error_code error;
+  fs::remove(file, error);
+  if (!error || error == std::errc::not_a_directory) return absl::OkStatus();
+  return UnavailableError("cannot remove '{}': {}", file.string(),
+                          error.message());
+}
+
+absl::Status CannotRead(const fs::path& folder, const std::error_code& error) {
+  return UnavailableError("cannot read '{}': {}", folder.string(),
+                          error.message());
+}
+
 absl::Status NotWrittenHere(const fs::path& file) {
   return DataLossError(
       "'{}' is not as the endpoint for drivers wrote it; when it is removed, "
@@ -98,26 +136,57 @@ absl::Status NotWrittenHere(const fs::path& file) {
 
 }  // namespace
 
+absl::Status FileJournal::KeepRevision(const char* name,
+                                       std::uint64_t revision) const {
+  return WriteFileAtomically(folder_ / name, fmt::format("{}\n", revision),
+                             IfPresent::kReplace, FileMode::kPrivate);
+}
+
 absl::Status FileJournal::Append(const JournalEntry& entry) {
   DEVMGR_ASSIGN_OR_RETURN(const fs::path path, PathOf(entry.key));
   const fs::path file = folder_ / path;
-  if (!entry.value.empty()) {
-    return WriteFileAtomically(
+  if (entry.value.empty()) {
+    // First, so that its number is not given again.
+    DEVMGR_RETURN_IF_ERROR(KeepRevision(kLastRevision, entry.revision));
+    DEVMGR_RETURN_IF_ERROR(RemoveFile(file));
+  } else {
+    DEVMGR_RETURN_IF_ERROR(WriteFileAtomically(
         file, fmt::format("{}\n{}", entry.revision, entry.value),
-        IfPresent::kReplace, FileMode::kPrivate);
+        IfPresent::kReplace, FileMode::kPrivate));
   }
-  // First, so that its number is not given again.
-  DEVMGR_RETURN_IF_ERROR(WriteFileAtomically(
-      folder_ / kLastRevision, fmt::format("{}\n", entry.revision),
-      IfPresent::kReplace, FileMode::kPrivate));
-  return RemoveFile(file);
+  return Unlink(later_ / path);
+}
+
+absl::Status FileJournal::AppendLater(const JournalEntry& entry) {
+  DEVMGR_ASSIGN_OR_RETURN(const fs::path path, PathOf(entry.key));
+  if (entry.value.empty()) return Unlink(later_ / path);
+  return WriteFileAtomically(later_ / path,
+                             fmt::format("{} {:016x}\n{}", entry.revision,
+                                         ChecksumOf(entry.value), entry.value),
+                             IfPresent::kReplace, FileMode::kPrivate,
+                             Durability::kLater);
+}
+
+absl::Status FileJournal::Reserve(std::uint64_t revision) {
+  return KeepRevision(kReservedRevision, revision);
+}
+
+absl::Status FileJournal::End(std::uint64_t last_revision) {
+  DEVMGR_RETURN_IF_ERROR(KeepRevision(kLastRevision, last_revision));
+  return RemoveFile(folder_ / kReservedRevision);
 }
 
 absl::StatusOr<JournalContent> FileJournal::Replay() {
   JournalContent content;
+  DEVMGR_RETURN_IF_ERROR(ReplayFolder(content));
+  DEVMGR_RETURN_IF_ERROR(ReplayLater(content));
+  return content;
+}
+
+absl::Status FileJournal::ReplayFolder(JournalContent& content) const {
   std::error_code error;
   fs::recursive_directory_iterator files(folder_, error);
-  if (error == std::errc::no_such_file_or_directory) return content;
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
   for (; !error && files != fs::recursive_directory_iterator();
        files.increment(error)) {
     const fs::path& file = files->path();
@@ -127,17 +196,43 @@ absl::StatusOr<JournalContent> FileJournal::Replay() {
     JournalEntry entry;
     if (!TakeRevision(rest, entry.revision)) return NotWrittenHere(file);
     content.last_revision = std::max(content.last_revision, entry.revision);
-    if (file == folder_ / kLastRevision) continue;
+    if (file == folder_ / kLastRevision ||
+        file == folder_ / kReservedRevision) {
+      continue;
+    }
     entry.key = KeyOf(file.lexically_relative(folder_));
     entry.value = rest;
     if (entry.key.empty() || rest.empty()) return NotWrittenHere(file);
     content.entries.push_back(std::move(entry));
   }
-  if (error) {
-    return UnavailableError("cannot read '{}': {}", folder_.string(),
-                            error.message());
+  if (!error) return absl::OkStatus();
+  return CannotRead(folder_, error);
+}
+
+absl::Status FileJournal::ReplayLater(JournalContent& content) const {
+  std::set<std::string> durable;
+  for (const JournalEntry& entry : content.entries) durable.insert(entry.key);
+  std::error_code error;
+  fs::recursive_directory_iterator files(later_, error);
+  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
+  for (; !error && files != fs::recursive_directory_iterator();
+       files.increment(error)) {
+    const fs::path& file = files->path();
+    if (files->is_directory()) continue;
+    DEVMGR_ASSIGN_OR_RETURN(const std::string text, Contents(file));
+    JournalEntry entry;
+    entry.is_later = true;
+    entry.key = KeyOf(file.lexically_relative(later_));
+    if (!ReadLater(text, entry) || entry.key.empty() ||
+        durable.contains(entry.key)) {
+      DEVMGR_RETURN_IF_ERROR(Unlink(file));
+      continue;
+    }
+    content.last_revision = std::max(content.last_revision, entry.revision);
+    content.entries.push_back(std::move(entry));
   }
-  return content;
+  if (!error) return absl::OkStatus();
+  return CannotRead(later_, error);
 }
 
 }  // namespace devmgr::endpoint

@@ -96,6 +96,9 @@ bool IsPublished(const std::string& kind) {
          std::end(kPublished);
 }
 
+/// Revisions of claims: so seldom does one of them wait for the disk.
+constexpr std::uint64_t kReservedAtOnce = 1'000;
+
 bool IsEvent(const ResourceType& type) { return type.resource == "events"; }
 
 }  // namespace
@@ -104,6 +107,12 @@ Service::Service(EndpointOptions options, Journal& journal)
     : options_(std::move(options)),
       journal_(journal),
       rights_(RightsOf(options_)) {}
+
+Service::~Service() {
+  if (reserved_ == 0) return;
+  // Should it fail, the next run begins above what was reserved.
+  journal_.End(store_->revision()).IgnoreError();
+}
 
 std::int64_t Service::Now() const {
   if (options_.now) return options_.now();
@@ -148,8 +157,8 @@ std::unique_ptr<apistore::Store> Service::MakeEventStore() {
 }
 
 absl::Status Service::Persist(const apistore::StoreRecord& record) {
-  const JournalEntry entry = EntryOf(record);
-  DEVMGR_RETURN_IF_ERROR(journal_.Append(entry));
+  DEVMGR_RETURN_IF_ERROR(
+      Record(EntryOf(record), record.resource == "resourceclaims"));
   const bool slice = record.resource == "resourceslices";
   if (driver_.empty() || !options_.on_change) return absl::OkStatus();
   DriverChange change;
@@ -164,6 +173,25 @@ absl::Status Service::Persist(const apistore::StoreRecord& record) {
   return absl::OkStatus();
 }
 
+absl::Status Service::Record(const JournalEntry& entry, bool is_claim) {
+  if (!is_claim || !driver_.empty() || durable_claims_.contains(entry.key)) {
+    DEVMGR_RETURN_IF_ERROR(journal_.Append(entry));
+    if (is_claim && !entry.value.empty()) {
+      durable_claims_.insert(entry.key);
+    } else {
+      durable_claims_.erase(entry.key);
+    }
+    return absl::OkStatus();
+  }
+  // Pods wait for this on their way, and their claims are in the ledger.
+  if (entry.revision > reserved_) {
+    const std::uint64_t reserved = entry.revision + kReservedAtOnce;
+    DEVMGR_RETURN_IF_ERROR(journal_.Reserve(reserved));
+    reserved_ = reserved;
+  }
+  return journal_.AppendLater(entry);
+}
+
 absl::Status Service::Replay() {
   DEVMGR_ASSIGN_OR_RETURN(const JournalContent content, journal_.Replay());
   std::uint64_t last = std::max<std::uint64_t>(content.last_revision, 1);
@@ -175,6 +203,9 @@ absl::Status Service::Replay() {
   for (const JournalEntry& entry : content.entries) {
     DEVMGR_ASSIGN_OR_RETURN(const apistore::StoreRecord record,
                             RecordOf(entry));
+    if (record.resource == "resourceclaims" && !entry.is_later) {
+      durable_claims_.insert(entry.key);
+    }
     if (!store_->Restore(record)) {
       return DataLossError("the journal has an entry under '{}' that is none",
                            entry.key);

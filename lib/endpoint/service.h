@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -42,6 +43,7 @@ struct OpenedWatch {
 class Service {
  public:
   Service(EndpointOptions options, Journal& journal);
+  ~Service();
 
   /// Before anything else.
   absl::Status Replay();
@@ -66,6 +68,7 @@ class Service {
   std::unique_ptr<apistore::Store> MakeEventStore();
   std::int64_t Now() const;
   absl::Status Persist(const apistore::StoreRecord& record);
+  absl::Status Record(const JournalEntry& entry, bool is_claim);
 
   std::variant<apistore::Answer, OpenedWatch> ServeObjects(
       const ServiceRequest& request, const apistore::ApiRequest& read,
@@ -97,6 +100,11 @@ class Service {
   std::unique_ptr<apistore::Store> events_;
   std::map<std::string, RequestRate> rates_;
   EndpointCounts counts_;
+  /// Claims that are durable, as drivers have said something in them. All
+  /// others are published anew after a restart.
+  std::set<std::string> durable_claims_;
+  /// Revisions up to this one need not be durable with what they are of.
+  std::uint64_t reserved_ = 0;
   /// The driver whose request is being served; empty for those of the owner.
   std::string driver_;
 };

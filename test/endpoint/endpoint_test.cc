@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "endpoint/endpoint.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <string>
@@ -294,6 +298,72 @@ TEST_F(EndpointTest, GoesOnAfterARestartWhereItWas) {
   EXPECT_GT(std::stoull(MetaText(created, "resourceVersion")),
             std::stoull(last));
   EXPECT_EQ(watch->Event()["object"], created);
+}
+
+/// Pods do not wait for the disk when their claims are shown.
+TEST_F(EndpointTest, ClaimsOfItsOwnerAreNotMadeDurableOneByOne) {
+  const auto claims_on_disk = [&] {
+    const auto content = journal.Replay();
+    return std::count_if(content->entries.begin(), content->entries.end(),
+                         [](const JournalEntry& entry) {
+                           return entry.key.find("resourceclaims") !=
+                                      std::string::npos &&
+                                  !entry.is_later;
+                         });
+  };
+  for (int i = 0; i < 900; ++i) {
+    ASSERT_TRUE(endpoint->PutObject(Claim(fmt::format("c-{}", i))).ok());
+  }
+  EXPECT_EQ(journal.reserved, 1);
+  EXPECT_EQ(claims_on_disk(), 0);
+  ASSERT_TRUE(endpoint->PutObject(Claim("c")).ok());
+  // What a driver says is on disk, with the claim, until that is gone.
+  const Json status = J(R"({"apiVersion": "resource.k8s.io/v1",
+      "kind": "ResourceClaim", "metadata": {"name": "c"}, "status": {"devices":
+      [{"driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}]}})");
+  ASSERT_EQ(Call("PATCH",
+                 std::string(kClaim) +
+                     "/status?fieldManager=gpu.example.com&force=true",
+                 status.dump(), "application/apply-patch+yaml")
+                .code,
+            200);
+  EXPECT_EQ(claims_on_disk(), 1);
+  ASSERT_TRUE(endpoint->SetObjects("ResourceClaim", {Claim("c-1")}).ok());
+  EXPECT_EQ(claims_on_disk(), 0);
+  journal.fails = true;
+  EXPECT_FALSE(endpoint->PutObject(Claim("other")).ok());
+}
+
+/// API-044: no version that was seen is given again, after kills and power
+/// failures.
+TEST_F(EndpointTest, VersionsOfClaimsRiseOverKillsAndPowerFailures) {
+  journal.is_killed = true;
+  std::uint64_t last = 0;
+  const auto revision = [&] {
+    return std::stoull(
+        MetaText(Call("GET", kSlices).json(), "resourceVersion"));
+  };
+  for (int run = 0; run < 20; ++run) {
+    const std::uint64_t first = revision();
+    EXPECT_GE(first, last);
+    const int claims = 1 + run % 4;
+    for (int i = 0; i < claims; ++i) {
+      ASSERT_TRUE(
+          endpoint->PutObject(Claim(fmt::format("c-{}-{}", run, i))).ok());
+    }
+    last = revision();
+    EXPECT_GE(last, first + claims);
+    endpoint.reset();
+    const bool power_fails = run % 2 == 1;
+    if (power_fails) {
+      std::filesystem::remove_all(folder.path() / "journal-later");
+    }
+    Start();
+    // A kill takes no claim away, before its owner shows anything.
+    EXPECT_EQ(endpoint->Objects("ResourceClaim").empty(), power_fails);
+
+    EXPECT_GT(revision(), last) << "a watch begins anew";
+  }
 }
 
 TEST_F(EndpointTest, AnswersNothingThatIsNotDurable) {

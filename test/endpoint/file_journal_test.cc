@@ -101,6 +101,35 @@ TEST_F(FileJournalTest, WhatAKillLeftBehindIsPassedOver) {
   EXPECT_THAT(Entries(1), ElementsAre(Pair(kSlice, "{}")));
 }
 
+TEST_F(FileJournalTest, HasWhatNeedNotBeDurableUnlessItIsCutShort) {
+  FileJournal journal(Dir());
+  ASSERT_THAT(journal.Reserve(1'000), IsOk());
+  ASSERT_THAT(journal.AppendLater({7, kClaim, "{\"a\":1}"}), IsOk());
+  EXPECT_THAT(Entries(1'000), ElementsAre(Pair(kClaim, "{\"a\":1}")));
+  EXPECT_TRUE(FileJournal(Dir()).Replay()->entries[0].is_later);
+  // A power failure.
+  const auto file =
+      folder_.path() / "objects-later/resource.k8s.io/resourceclaims/default/c";
+  for (const std::string& text :
+       {std::string(), std::string("7"), std::string(20, '\0'),
+        std::string("7 0000000000000000\n{\"a\":1}")}) {
+    ASSERT_THAT(journal.AppendLater({8, kClaim, "{\"a\":2}"}), IsOk());
+    std::ofstream(file) << text;
+    EXPECT_THAT(Entries(1'000), IsEmpty()) << text;
+    EXPECT_FALSE(std::filesystem::exists(file));
+  }
+  // What is durable stands.
+  ASSERT_THAT(journal.AppendLater({9, kClaim, "{\"a\":3}"}), IsOk());
+  const std::string stale = "{\"a\":3}";
+  ASSERT_THAT(journal.Append({10, kClaim, "{\"a\":4}"}), IsOk());
+  EXPECT_FALSE(std::filesystem::exists(file));
+  EXPECT_THAT(Entries(1'000), ElementsAre(Pair(kClaim, "{\"a\":4}")));
+  ASSERT_THAT(journal.AppendLater({9, kClaim, stale}), IsOk());
+  EXPECT_THAT(Entries(1'000), ElementsAre(Pair(kClaim, "{\"a\":4}")));
+  ASSERT_THAT(journal.End(10), IsOk());
+  EXPECT_THAT(Entries(10), ElementsAre(Pair(kClaim, "{\"a\":4}")));
+}
+
 TEST_F(FileJournalTest, NamesTheFileThatItDidNotWrite) {
   Append(1, kSlice, "{}");
   const auto file = Dir() / "resource.k8s.io/resourceslices/_/s";
