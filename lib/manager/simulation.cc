@@ -109,6 +109,7 @@ simulation::NodeMoment Manager::MomentNow() const {
   now.plan_options = plan_options_;
   now.plan_options.hardware_of = nullptr;  // It lives on this thread.
   now.policy = device_admission_->policy();
+  now.local_sets = options_.policies.split_local;
   now.now_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
                    host_.now().time_since_epoch())
                    .count();

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/quote.h"
+#include "claim/local_set.h"
 #include "common/counted.h"
 #include "common/status.h"
 #include "device/health_status.h"
@@ -210,18 +211,12 @@ std::optional<device::KeptDevices> DeviceBook::KeptFrom(
   if (!parts_.local_set) return std::nullopt;
   const std::optional<std::int64_t> local_set = parts_.local_set(resource);
   if (!local_set.has_value()) return std::nullopt;
-  std::int64_t held = 0;
-  for (const auto& [id, holder] : Held(resource)) {
-    const state::PodRecord* record = parts_.state.FindPod(holder.pod);
-    if (intended_local_.contains(holder.pod) ||
-        (record != nullptr && record->local)) {
-      ++held;
-    }
-  }
-  const std::int64_t due = std::max<std::int64_t>(*local_set - held, 0);
-  const std::int64_t others =
-      pod.local ? std::max<std::int64_t>(FreeCount(resource) - due, 0) : due;
-  return device::KeptDevices{others, *local_set, pod.local};
+  return claim::KeptFrom(
+      pod.local, Devices(), resource, *local_set, [this](const PodUid& holder) {
+        const state::PodRecord* record = parts_.state.FindPod(holder);
+        return intended_local_.contains(holder) ||
+               (record != nullptr && record->local);
+      });
 }
 
 void DeviceBook::OnAuthority() {

@@ -62,6 +62,9 @@ struct NodeMoment {
   /// But for `why_not_served` and `hardware_of`.
   claim::PlanOptions plan_options;
   admission::DevicePolicy policy;
+  /// Under Authority::kSplit: so many devices of plugins are for pods of this
+  /// node; none of resources that are missing.
+  std::map<std::string, std::int64_t> local_sets;
   std::int64_t now_ms = 0;
   std::function<std::uint64_t()> random;  ///< For UIDs and names.
 };

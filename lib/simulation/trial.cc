@@ -20,6 +20,7 @@
 #include "claim/claim_names.h"
 #include "claim/device_booking.h"
 #include "claim/eviction.h"
+#include "claim/local_set.h"
 #include "claim/prepare_intent.h"
 #include "common/counted.h"
 #include "common/status.h"
@@ -112,6 +113,17 @@ class Trials::One {
 
  private:
   PodUid Uid() const { return PodUid{pod_.metadata.uid}; }
+  bool IsSplit() const { return moment_.policy.authority == Authority::kSplit; }
+  /// A pod of this node, where devices of plugins are split.
+  bool IsLocal() const { return IsSplit() && !api::IsFromApiServer(pod_); }
+  /// Of the party whose pod it is.
+  admission::DevicePolicy Policy() const {
+    admission::DevicePolicy policy = moment_.policy;
+    if (IsSplit()) {
+      policy.authority = IsLocal() ? Authority::kNode : Authority::kScheduler;
+    }
+    return policy;
+  }
   const state::PodRecord* Record() const {
     return node_.state().FindPod(Uid());
   }
@@ -225,8 +237,8 @@ class Trials::One {
   /// Aligned by the hints of device plugins and claims: those of an embedder
   /// are known on the manager's thread only.
   device::PodPlan PlanNow() const {
-    const claim::WantedDevices wanted{
-        Uid(), needs_.needs, {}, {}, needs_.trust_held};
+    claim::WantedDevices wanted{Uid(), needs_.needs, {}, {}, needs_.trust_held};
+    if (IsSplit()) wanted.kept = Kept();
     if (moment_.alignment == nullptr) {
       return claim::PlanDevices(node_.Devices(), wanted);
     }
@@ -240,6 +252,22 @@ class Trials::One {
     auto aligned = admission::PlanAligned(node_.Devices(), wanted, input);
     // Only providers fail, and there are none.
     return aligned.ok() ? std::move(aligned->plan) : device::PodPlan();
+  }
+
+  std::map<ResourceName, device::KeptDevices> Kept() const {
+    std::map<ResourceName, device::KeptDevices> kept;
+    for (const device::DeviceNeed& need : needs_.needs) {
+      const auto set = moment_.local_sets.find(need.resource.value);
+      kept.insert_or_assign(
+          need.resource,
+          claim::KeptFrom(IsLocal(), node_.Devices(), need.resource,
+                          set != moment_.local_sets.end() ? set->second : 0,
+                          [this](const PodUid& holder) {
+                            const auto* record = node_.state().FindPod(holder);
+                            return record != nullptr && record->local;
+                          }));
+    }
+    return kept;
   }
 
   /// The plan takes only what the pod's own containers have already.
@@ -268,8 +296,7 @@ class Trials::One {
       }
     }
     const admission::DeviceVerdict judged = admission::JudgeShortages(
-        shortages, moment_.policy,
-        node_.queue().WaitedFor(Uid(), moment_.now_ms));
+        shortages, Policy(), node_.queue().WaitedFor(Uid(), moment_.now_ms));
     place = admission::ShortPlace(std::move(place), shortages);
     place.limit = judged.limit;
     node_.queue().Enter(Uid(), std::move(place), moment_.now_ms);
@@ -282,7 +309,7 @@ class Trials::One {
   }
 
   bool MayGo(admission::WaitQueue::Place place) {
-    if (!place.takes) return true;
+    if (!place.takes || (IsSplit() && !IsLocal())) return true;
     const auto first = node_.queue().FirstBefore(
         Uid(), place, moment_.now_ms, [this](const ResourceName& resource) {
           return claim::FreeDevices(node_.Devices(), resource);
@@ -301,7 +328,8 @@ class Trials::One {
   /// Its devices are reserved and answered for, its claims booked.
   absl::Status Keep(const admission::Judgement& judgement,
                     const device::PodPlan& plan) {
-    const claim::PodIdentity identity{Uid(), pod_.metadata.FullName()};
+    const claim::PodIdentity identity{Uid(), pod_.metadata.FullName(),
+                                      IsLocal()};
     const bool has_record = outlook_.state.FindPod(Uid()) != nullptr;
     node_.Take(pod_, std::move(outlook_.state), std::move(outlook_.objects));
     trials_.tried_.insert(Uid());

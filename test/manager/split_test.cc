@@ -2,6 +2,7 @@
 //
 // Devices of a plugin that are split between pods of a control plane and pods
 // of this node: by their number.
+#include <devmgr/simulation.h>
 #include <fmt/format.h>
 
 #include "manager/device_fixture.h"
@@ -71,6 +72,39 @@ TEST_F(SplitTest, AL145ByNumber) {
   node_.Publish(BoundPod("six", 6) + LocalPod("two", 2));
   ASSERT_TRUE(node_.WaitFor("two", PodState::kReady));
   EXPECT_THAT(Held("two", kGpu), SizeIs(2));
+}
+
+/// A simulation takes for each party what admission would.
+TEST_F(SplitTest, AL145ASimulationKeepsThePartiesApart) {
+  node_.Start();
+  node_.plugins.Serve(kGpu, 8);
+  ASSERT_TRUE(node_.WaitUntil("devices", [&] { return Gpu().capacity == 8; }));
+  const auto tried = [&](const std::string& yaml, const std::string& last) {
+    SimulationRequest request;
+    const ObjectSnapshot objects = SnapshotOf(yaml);
+    for (const auto& [name, pod] : objects.pods) request.pods.push_back(*pod);
+    const auto simulation = node_.manager().Simulate(request);
+    EXPECT_THAT(simulation, IsOk());
+    EXPECT_EQ(simulation->pods.back().pod.name, last);
+    return simulation->pods.back().verdict;
+  };
+  using Kind = Verdict::Kind;
+  EXPECT_EQ(tried(LocalPod("a", 2), "a").kind, Kind::kAdmit);
+  const Verdict three = tried(LocalPod("a", 3), "a");
+  EXPECT_EQ(three.kind, Kind::kWait);
+  EXPECT_THAT(three.message,
+              HasSubstr("2 are for pods of this node, the others for pods of "
+                        "the scheduler"));
+  EXPECT_EQ(tried(BoundPod("a", 6), "a").kind, Kind::kAdmit);
+  EXPECT_EQ(tried(BoundPod("a", 7), "a").kind, Kind::kReject);
+  // One on top of the other, and beside what pods hold.
+  EXPECT_EQ(tried(BoundPod("a", 6) + LocalPod("b", 2), "b").kind, Kind::kAdmit);
+  EXPECT_EQ(tried(LocalPod("a", 1) + LocalPod("b", 2), "b").kind, Kind::kWait);
+  node_.Publish(LocalPod("holds", 1));
+  ASSERT_TRUE(node_.WaitFor("holds", PodState::kReady));
+  EXPECT_EQ(tried(LocalPod("a", 2), "a").kind, Kind::kWait);
+  EXPECT_EQ(tried(LocalPod("a", 1), "a").kind, Kind::kAdmit);
+  EXPECT_EQ(tried(BoundPod("a", 6), "a").kind, Kind::kAdmit);
 }
 
 TEST_F(SplitTest, WhoHoldsWhatIsKnownAfterARestart) {
