@@ -477,6 +477,38 @@ TEST_F(MetricsPageTest, AL186ClaimsByWhatTheyWereMadeFor) {
                               "\"DRAExtendedResource\"} 1\n"));
 }
 
+TEST_F(MetricsPageTest, PoolsByTheirState) {
+  const auto slice = [](const std::string& driver, const std::string& pool,
+                        std::int64_t generation) {
+    devmgr::SliceInfo info;
+    info.driver = driver;
+    info.pool = pool;
+    info.generation = generation;
+    return info;
+  };
+  manager_.Set([&](World& world) {
+    world.slices = {slice("a", "p", 1), slice("a", "p", 2), slice("a", "p", 2),
+                    slice("a", "q", 1), slice("b", "p", 1)};
+    world.slices[0].obsolete = true;
+    world.slices[4].complete = false;
+    auto objects = std::make_shared<devmgr::ObjectSnapshot>();
+    auto shared = std::make_shared<devmgr::ResourceSlice>();
+    shared->devices.resize(2);
+    shared->devices[1].allow_multiple_allocations = true;
+    objects->resource_slices.insert_or_assign({"", "s"}, shared);
+    world.objects = objects;
+  });
+  const std::string page = Page();
+  for (const char* line :
+       {"devmgr_allocator_pools{driver=\"a\",state=\"complete\"} 2\n",
+        "devmgr_allocator_pools{driver=\"a\",state=\"obsolete\"} 1\n",
+        "devmgr_allocator_pools{driver=\"b\",state=\"incomplete\"} 1\n",
+        "devmgr_feature_in_use{feature=\"DRAConsumableCapacity\"} 1\n",
+        "devmgr_feature_in_use{feature=\"DRAPartitionableDevices\"} 0\n"}) {
+    EXPECT_THAT(page, HasSubstr(line));
+  }
+}
+
 // AL-188, but for the queues of groups.
 TEST_F(MetricsPageTest, AL188PodsThatWaitByTheirQueue) {
   using Kind = devmgr::WaitingFor::Kind;

@@ -3,11 +3,15 @@
 // What a scheduler and the controllers of a control plane show of claims and of
 // pods that wait, counted when it is asked for.
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "devmgrd/gauge.h"
 #include "devmgrd/gauges.h"
+#include "devmgrd/name_limit.h"
 
 namespace devmgrd {
 namespace {
@@ -96,6 +100,45 @@ Gauge UnschedulableGauge(const std::vector<devmgr::PodInfo>& pods) {
   return gauge;
 }
 
+/// By driver; a pool counts once for each of its generations that are there.
+Gauge PoolsGauge(const std::vector<devmgr::SliceInfo>& slices) {
+  Gauge gauge("devmgr_allocator_pools",
+              "Pools of devices: with all their slices, with some missing, and "
+              "generations that a newer one has replaced");
+  std::map<std::tuple<std::string, std::string, std::int64_t>, const char*>
+      pools;
+  for (const devmgr::SliceInfo& slice : slices) {
+    pools[{slice.driver, slice.pool, slice.generation}] =
+        slice.obsolete ? "obsolete"
+                       : (slice.complete ? "complete" : "incomplete");
+  }
+  NameLimit drivers;
+  for (const auto& [pool, state] : pools) {
+    gauge.Add({{"driver", drivers.Of(std::get<0>(pool))}, {"state", state}}, 1);
+  }
+  return gauge;
+}
+
+/// Slices with devices that share counters, and that several claims may have.
+void AddSlices(const devmgr::ObjectSnapshot& objects, Gauge* gauge) {
+  double shared = 0;
+  double consumable = 0;
+  for (const auto& [name, slice] : objects.resource_slices) {
+    const auto& devices = slice->devices;
+    const auto any = [&](auto uses) {
+      return std::any_of(devices.begin(), devices.end(), uses);
+    };
+    if (any([](const auto& d) { return !d.consumes_counters.empty(); })) {
+      ++shared;
+    }
+    if (any([](const auto& d) { return d.allow_multiple_allocations; })) {
+      ++consumable;
+    }
+  }
+  gauge->Add({{"feature", "DRAPartitionableDevices"}}, shared);
+  gauge->Add({{"feature", "DRAConsumableCapacity"}}, consumable);
+}
+
 Gauge FeatureGauge(const devmgr::ObjectSnapshot& objects) {
   Gauge gauge("devmgr_feature_in_use",
               "Claims, slices and rules that use a feature, by its gate");
@@ -105,6 +148,7 @@ Gauge FeatureGauge(const devmgr::ObjectSnapshot& objects) {
   add("DRAExtendedResource", 0);
   add("DRAAdminAccess", 0);
   add("DRAPrioritizedList", 0);
+  AddSlices(objects, &gauge);
   add("DRADeviceTaints",
       static_cast<double>(objects.device_taint_rules.size()));
   for (const auto& [name, claim] : objects.claims) {
@@ -129,9 +173,9 @@ Families FamiliesOfControl(const devmgr::NodeView& view,
                            MetricNames names) {
   if (view.Node().authority == devmgr::Authority::kScheduler) return {};
   const std::vector<devmgr::PodInfo> pods = view.Pods();
-  Families families = {PendingGauge(pods).Family(),
-                       UnschedulableGauge(pods).Family(),
-                       FeatureGauge(objects).Family()};
+  Families families = {
+      PendingGauge(pods).Family(), UnschedulableGauge(pods).Family(),
+      FeatureGauge(objects).Family(), PoolsGauge(view.Slices()).Family()};
   Gauge claims("dynamic_resource_allocation_resource_claims",
                "Claims, by what they were made for");
   Gauge old("resourceclaim_controller_resource_claims",
