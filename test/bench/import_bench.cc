@@ -38,18 +38,18 @@ void Measure(Report& report) {
   for (int i = 0; i < rounds; ++i) {
     const std::filesystem::path round = folder.path() / std::to_string(i);
     bare.Add(Microseconds([&] { NewStore(round / "bare"); }) / 1'000);
-    KubeletImportOptions import;
-    import.state_dir = round / "state";
-    import.kubelet_dir = folder.path() / "kubelet";
+    KubeletImportOptions taking;
+    taking.state_dir = round / "state";
+    taking.kubelet_dir = folder.path() / "kubelet";
     in.Add(Microseconds([&] {
-             const KubeletImport done = Must(ImportKubelet(import));
+             const KubeletImport done = Must(ImportKubelet(taking));
              if (!done.written || done.pods != kPods || done.claims != kPods) {
                Fail("not all was imported");
              }
            }) /
            1'000);
     KubeletExportOptions options;
-    options.state_dir = import.state_dir;
+    options.state_dir = taking.state_dir;
     options.out_dir = round / "out";
     out.Add(Microseconds([&] {
               const KubeletExport done = Must(ExportKubelet(options));

@@ -11,6 +11,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 
 #include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -78,48 +79,57 @@ class Node {
  public:
   explicit Node(int pods) {
     WriteKubeletFiles(folder_.path() / "kubelet", pods, /*claims=*/false);
-    KubeletImportOptions import;
-    import.state_dir = folder_.path() / "state";
-    import.kubelet_dir = folder_.path() / "kubelet";
-    import.boot_id = [] { return std::string(kBoot);
-  };
-  if (!Must(ImportKubelet(import)).written) Fail("nothing was imported");
-  DeviceManagerOptions options;
-  options.state_dir = import.state_dir;
-  options.actuate = Actuate::kSource;
-  Host host;
-  host.boot_id = import.boot_id;
-  host.objects = source_.get();
-  manager_ = Must(DeviceManager::Open(options, host));
-  source_->Publish(ObjectsOfPods(pods));
-  WaitUntil("the pods are not known", [&] {
-    const auto list = manager_->View()->ResourcesOfPods(nullptr);
-    return list->pods.size() == static_cast<std::size_t>(pods);
-  });
-  PodResourcesOptions served;
-  served.socket = ours();
-  server_ = Must(PodResourcesServer::Start(*manager_, served));
-  grpc::ByteBuffer answer = UnaryCaller(ours()).Call(kList, "");
-  bytes_ = answer.Length();
-  bare_ = std::make_unique<BareServer>(bare(), std::move(answer));
-}
+    KubeletImportOptions taking;
+    taking.state_dir = folder_.path() / "state";
+    taking.kubelet_dir = folder_.path() / "kubelet";
+    taking.boot_id = [] { return std::string(kBoot); };
+    if (!Must(ImportKubelet(taking)).written) Fail("nothing was imported");
+    DeviceManagerOptions options;
+    options.state_dir = taking.state_dir;
+    options.actuate = Actuate::kSource;
+    Host host;
+    host.boot_id = taking.boot_id;
+    host.objects = source_.get();
+    manager_ = Must(DeviceManager::Open(options, host));
+    source_->Publish(ObjectsOfPods(pods));
+    WaitUntil("the pods are not known", [&] {
+      const auto list = manager_->View()->ResourcesOfPods(nullptr);
+      return list->pods.size() == static_cast<std::size_t>(pods);
+    });
+    Settle();
+    PodResourcesOptions served;
+    served.socket = ours();
+    server_ = Must(PodResourcesServer::Start(*manager_, served));
+    grpc::ByteBuffer answer = UnaryCaller(ours()).Call(kList, "");
+    bytes_ = answer.Length();
+    bare_ = std::make_unique<BareServer>(bare(), std::move(answer));
+  }
 
-DeviceManager&
-manager() {
-  return *manager_;
-}
-std::filesystem::path ours() const { return folder_.path() / "ours.sock"; }
-std::filesystem::path bare() const { return folder_.path() / "bare.sock"; }
-std::size_t bytes() const { return bytes_; }
+  DeviceManager& manager() { return *manager_; }
+  std::filesystem::path ours() const { return folder_.path() / "ours.sock"; }
+  std::filesystem::path bare() const { return folder_.path() / "bare.sock"; }
+  std::size_t bytes() const { return bytes_; }
 
-private:
-const TempFolder folder_;
-std::unique_ptr<MemoryObjectSource> source_ = MemoryObjectSource::Create();
-std::unique_ptr<DeviceManager> manager_;
-std::unique_ptr<PodResourcesServer> server_;
-std::unique_ptr<BareServer> bare_;
-std::size_t bytes_ = 0;
-};  // namespace
+ private:
+  /// What the pods bring is decided.
+  void Settle() const {
+    std::uint64_t seen = 0;
+    WaitUntil("the node does not come to rest", [&] {
+      const std::uint64_t before =
+          std::exchange(seen, manager_->View()->Node().ledger_sequence);
+      if (before == seen) return true;
+      std::this_thread::sleep_for(milliseconds(500));
+      return false;
+    });
+  }
+
+  const TempFolder folder_;
+  std::unique_ptr<MemoryObjectSource> source_ = MemoryObjectSource::Create();
+  std::unique_ptr<DeviceManager> manager_;
+  std::unique_ptr<PodResourcesServer> server_;
+  std::unique_ptr<BareServer> bare_;
+  std::size_t bytes_ = 0;
+};
 
 void Lists(Report& report) {
   constexpr int kPods = 1'000;
@@ -181,9 +191,6 @@ void DecisionsBeside(Report& report, int pods, milliseconds pace) {
   Node node(pods);
   Samples ours;
   Samples bare;
-  // What pods of an import bring is written first.
-  Decide(node.manager(), 5, &ours);
-  ours = {};
   const int rounds = report.brief() ? 1 : 10;
   const int decisions = report.brief() ? 10 : 300;
   for (int i = 0; i < rounds; ++i) {
@@ -201,7 +208,7 @@ void DecisionsBeside(Report& report, int pods, milliseconds pace) {
               1.1 * limit});
 }
 
-}  // namespace devmgr::bench
+}  // namespace
 }  // namespace devmgr::bench
 
 int main(int argc, char** argv) {
