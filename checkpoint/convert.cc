@@ -195,6 +195,7 @@ absl::Status StripPods(rocksdb::DB& db, rocksdb::WriteBatch& write,
     stripped.eviction.reset();
     stripped.imported = false;
     stripped.local = false;
+    stripped.alignment = nullptr;
     for (state::DeviceHold& hold : stripped.holds) hold.edits.response.reset();
     if (stripped == *pod) continue;
     write.Put(key, EncodePod(stripped));

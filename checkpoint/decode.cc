@@ -3,6 +3,7 @@
 // Bytes to records; whatever is on the disk, nothing is taken for granted.
 #include <devmgr/ledger/v1/ledger.pb.h>
 #include <devmgr/manifests.h>
+#include <devmgr/topology.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -58,6 +59,8 @@ StructuredResourceHandle Read(const pb::StructuredHandle& in) {
 
 state::Want Read(const pb::Want& in);
 state::ContainerNeed Read(const pb::ContainerNeed& in);
+TopologyHint Read(const pb::NumaHint& in);
+TopologyHintsInfo Read(const pb::ResourceHints& in);
 
 template <typename T, typename Repeated>
 std::vector<T> ReadAll(const Repeated& in) {
@@ -159,6 +162,46 @@ absl::StatusOr<state::DeviceHold> Read(const pb::DeviceHold& in,
   return hold;
 }
 
+TopologyHint Read(const pb::NumaHint& in) {
+  TopologyHint hint{.nodes = std::nullopt, .preferred = in.preferred()};
+  if (!in.any()) hint.nodes = NumaMask(in.nodes());
+  return hint;
+}
+
+TopologyHintsInfo Read(const pb::ResourceHints& in) {
+  TopologyHintsInfo list;
+  list.provider = in.provider();
+  list.resource = in.resource();
+  if (in.has_opinion()) list.hints = ReadAll<TopologyHint>(in.hints());
+  list.count = in.count();
+  list.truncated = in.truncated();
+  list.informative = in.informative();
+  return list;
+}
+
+absl::StatusOr<std::shared_ptr<const PodAlignmentInfo>> Read(
+    const pb::PodAlignment& in, std::string_view key) {
+  auto alignment = std::make_shared<PodAlignmentInfo>();
+  TopologyOptions& options = alignment->options;
+  DEVMGR_ASSIGN_OR_RETURN(
+      options.policy, ReadEnum(in.policy(), TopologyPolicy::kNone,
+                               TopologyPolicy::kSingleNumaNode,
+                               "topology policy", key));
+  DEVMGR_ASSIGN_OR_RETURN(
+      options.scope, ReadEnum(in.scope(), TopologyScope::kContainer,
+                              TopologyScope::kPod, "topology scope", key));
+  options.prefer_closest = in.prefer_closest();
+  options.max_numa_nodes = in.max_numa_nodes();
+  for (const pb::ContainerAlignment& item : in.containers()) {
+    ContainerAlignmentInfo& one = alignment->containers.emplace_back();
+    one.container = item.container();
+    one.resources = ReadAll<TopologyHintsInfo>(item.resources());
+    one.merged = Read(item.merged());
+    one.proven = item.proven();
+  }
+  return alignment;
+}
+
 absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
     const pb::PodRecord& in, std::string_view key) {
   auto pod = std::make_shared<state::PodRecord>();
@@ -190,6 +233,9 @@ absl::StatusOr<std::shared_ptr<const state::PodRecord>> Read(
   }
   pod->imported = in.imported();
   pod->local = in.local();
+  if (in.has_alignment()) {
+    DEVMGR_ASSIGN_OR_RETURN(pod->alignment, Read(in.alignment(), key));
+  }
   return pod;
 }
 

@@ -3,6 +3,7 @@
 // Records to bytes.
 #include <devmgr/ledger/v1/ledger.pb.h>
 #include <devmgr/manifests.h>
+#include <devmgr/topology.h>
 
 #include <cstdint>
 #include <string>
@@ -143,6 +144,40 @@ void Write(const state::DeviceHold& hold, pb::DeviceHold* out) {
   WriteHardware(hold.hardware, out);
 }
 
+void Write(const TopologyHint& hint, pb::NumaHint* out) {
+  out->set_any(!hint.nodes.has_value());
+  if (hint.nodes.has_value()) out->set_nodes(hint.nodes->bits());
+  out->set_preferred(hint.preferred);
+}
+
+void Write(const TopologyHintsInfo& list, pb::ResourceHints* out) {
+  out->set_provider(list.provider);
+  out->set_resource(list.resource);
+  out->set_has_opinion(list.hints.has_value());
+  if (list.hints.has_value()) {
+    for (const TopologyHint& hint : *list.hints) Write(hint, out->add_hints());
+  }
+  out->set_count(list.count);
+  out->set_truncated(list.truncated);
+  out->set_informative(list.informative);
+}
+
+void Write(const PodAlignmentInfo& alignment, pb::PodAlignment* out) {
+  out->set_policy(static_cast<std::uint32_t>(alignment.options.policy));
+  out->set_scope(static_cast<std::uint32_t>(alignment.options.scope));
+  out->set_prefer_closest(alignment.options.prefer_closest);
+  out->set_max_numa_nodes(alignment.options.max_numa_nodes);
+  for (const ContainerAlignmentInfo& one : alignment.containers) {
+    pb::ContainerAlignment* container = out->add_containers();
+    container->set_container(one.container);
+    for (const auto& list : one.resources) {
+      Write(list, container->add_resources());
+    }
+    Write(one.merged, container->mutable_merged());
+    container->set_proven(one.proven);
+  }
+}
+
 void Write(const state::PodRecord& pod, pb::PodRecord* out) {
   out->set_uid(pod.uid.value);
   Write(pod.name, out->mutable_name());
@@ -166,6 +201,7 @@ void Write(const state::PodRecord& pod, pb::PodRecord* out) {
   }
   out->set_imported(pod.imported);
   out->set_local(pod.local);
+  if (pod.alignment != nullptr) Write(*pod.alignment, out->mutable_alignment());
 }
 
 void Write(const state::IdentityRecord& identity, pb::IdentityRecord* out) {

@@ -124,6 +124,7 @@ std::shared_ptr<const PodRecord> Freed(const PodRecord& pod) {
     return record;
   }
   std::erase_if(record->holds, IsReserved);
+  if (record->holds.empty()) record->alignment = nullptr;
   if (record->phase == PodPhase::kAllocating) {
     record->phase =
         record->holds.empty() ? PodPhase::kWaiting : PodPhase::kAdmitted;
@@ -209,6 +210,7 @@ absl::StatusOr<Decision> ReserveDevices(const State& state,
     if (IsReserved(hold)) hold.hardware = Of(hardware, hold);
   }
   record->local = pod.local;
+  if (pod.alignment != nullptr) record->alignment = pod.alignment;
   if (!IsLive(*record)) record->phase = PodPhase::kAllocating;
   return Replace(DecisionKind::kReserve, "plugins are to be asked",
                  std::move(record));

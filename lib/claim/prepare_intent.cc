@@ -275,6 +275,7 @@ absl::StatusOr<Decision> RejectPod(const State& state, const PodIdentity& pod,
   record->answer = nullptr;
   record->needs.clear();
   record->holds.clear();
+  record->alignment = nullptr;
   decision.pods = {pod.name};
   decision.message = verdict.message;
   decision.changes.push_back(state::PutPod{std::move(record)});
@@ -304,6 +305,7 @@ absl::StatusOr<BookResult> BookPod(const State& state, const PodIdentity& pod,
                                      : draft.AddPod(NewPod(state, pod, now_ms));
   if (plan != nullptr) {
     record->name = pod.name;  // Not known when its record was lost.
+    if (pod.alignment != nullptr) record->alignment = pod.alignment;
     TakePlan(draft, *plan, record);
   }
   record->phase = PodPhase::kPreparing;

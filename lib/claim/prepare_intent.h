@@ -27,6 +27,8 @@ struct PodIdentity {
   PodUid uid;
   ObjectName name;
   bool local = false;  ///< As PodRecord has it, for the devices it gets.
+  /// The same. Null: what the record has stays.
+  std::shared_ptr<const PodAlignmentInfo> alignment = nullptr;
 };
 
 /// The record of a pod that is seen for the first time: kWaiting.

@@ -73,8 +73,8 @@ class StateDirInspector : public Inspector {
   absl::StatusOr<NumaInfo> Numa() override {
     return NeedsDaemon("showing NUMA nodes");
   }
-  absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid&) override {
-    return NeedsDaemon("showing alignment");
+  absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid& pod) override {
+    return view_->AlignmentOf(pod);
   }
   absl::StatusOr<std::vector<DeviceInfo>> Devices() override {
     return view_->Devices();

@@ -4,6 +4,7 @@
 #include "state/records.h"
 
 #include <devmgr/status_types.h>
+#include <devmgr/topology.h>
 
 #include <algorithm>
 #include <set>
@@ -15,11 +16,20 @@
 
 namespace devmgr::state {
 
+namespace {
+
+/// Both are null, or their values are equal.
+template <typename Value>
+bool SameValues(const std::shared_ptr<const Value>& a,
+                const std::shared_ptr<const Value>& b) {
+  return a == b || (a != nullptr && b != nullptr && *a == *b);
+}
+
+}  // namespace
+
 bool operator==(const PodRecord& a, const PodRecord& b) {
-  const bool same_answer =
-      a.answer == b.answer ||
-      (a.answer != nullptr && b.answer != nullptr && *a.answer == *b.answer);
-  return same_answer && a.uid == b.uid && a.name == b.name &&
+  return SameValues(a.answer, b.answer) &&
+         SameValues(a.alignment, b.alignment) && a.uid == b.uid && a.name == b.name &&
          a.first_seen_ms == b.first_seen_ms &&
          a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
          a.reason == b.reason && a.message == b.message &&

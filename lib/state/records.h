@@ -28,6 +28,7 @@ namespace devmgr {
 enum class Authority;
 enum class ClaimState;
 enum class ResourceOwner;
+struct PodAlignmentInfo;
 }  // namespace devmgr
 
 namespace devmgr::state {
@@ -261,6 +262,9 @@ struct PodRecord {
   /// Its devices of plugins are of those that are kept for pods of this node,
   /// where a control plane has the others (Party::kSplit).
   bool local = false;
+  /// What its hints of NUMA nodes came to when it was given its devices. Null:
+  /// it was not aligned, or before this was kept.
+  std::shared_ptr<const PodAlignmentInfo> alignment;
 };
 /// What an imported pod is called until the source shows it: its UID, without a
 /// namespace, which no other pod is without.

@@ -206,9 +206,13 @@ class MomentView final : public NodeView {
       const PodUid& pod) const override {
     const auto* alignment = moment_.alignments.Find(pod);
     if (alignment != nullptr) return **alignment;
+    const state::PodRecord* record = moment_.state.FindPod(pod);
+    if (record != nullptr && record->alignment != nullptr) {
+      return *record->alignment;
+    }
     return NotFoundError(
-        "pod with UID '{}' was not judged by NUMA alignment since this process "
-        "began",
+        "pod with UID '{}' has no devices that were aligned to NUMA nodes, and "
+        "was not judged by that since this process began",
         pod.value);
   }
 

@@ -290,6 +290,44 @@ TEST(CodecTest, ThatAPodWasImportedMayNotBeIgnored) {
   }
 }
 
+TEST(CodecTest, KeepsWhatAPodWasAlignedTo) {
+  state::PodRecord pod =
+      state::MakePod(state::kPodA, "a", state::PodPhase::kReady);
+  PodAlignmentInfo alignment;
+  alignment.options = {.policy = TopologyPolicy::kRestricted,
+                       .scope = TopologyScope::kPod,
+                       .prefer_closest = true,
+                       .max_numa_nodes = 64};
+  ContainerAlignmentInfo& one = alignment.containers.emplace_back();
+  one.container = "c";
+  one.merged = {NumaMask(std::uint64_t{1} << 63), true};
+  one.proven = false;
+  TopologyHintsInfo list{.provider = "device", .resource = "example.com/gpu"};
+  one.resources.push_back(list);  // No opinion.
+  list.hints.emplace();           // No possible set of nodes.
+  one.resources.push_back(list);
+  list.hints = {{NumaMask(3), true}, {std::nullopt, false}};
+  list.count = 70;
+  list.truncated = true;
+  list.informative = true;
+  one.resources.push_back(list);
+  pod.alignment = std::make_shared<const PodAlignmentInfo>(alignment);
+  const auto decoded = DecodePod(EncodePod(pod), "key");
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  ASSERT_NE((*decoded)->alignment, nullptr);
+  EXPECT_TRUE(*(*decoded)->alignment == alignment);
+  EXPECT_TRUE(**decoded == pod);
+  state::PodRecord without = pod;
+  without.alignment = nullptr;
+  EXPECT_FALSE(without == pod);
+
+  pb::PodRecord record;
+  ASSERT_TRUE(record.ParseFromString(EncodePod(pod)));
+  record.mutable_alignment()->set_policy(4);
+  EXPECT_TRUE(
+      absl::IsDataLoss(DecodePod(record.SerializeAsString(), "key").status()));
+}
+
 TEST(CodecTest, KeepsHowAPodNamesAClaim) {
   state::PodRecord pod =
       state::MakePod(state::kPodA, "a", state::PodPhase::kPreparing);

@@ -254,6 +254,7 @@ TEST_F(ConversionToFormat2Test, ForgetsThatPodsWereImported) {
   imported.imported = true;
   imported.holds = {state::MakeHold({"imported-0"})};
   imported.holds[0].edits.response = "bytes";
+  imported.alignment = std::make_shared<const PodAlignmentInfo>();
   const state::Batch later =
       MakeBatch(29, state::DecisionKind::kImported, {Put(imported)});
   ASSERT_TRUE(MustOpen(Dir())->Append({&later, 1}).ok());
@@ -266,6 +267,7 @@ TEST_F(ConversionToFormat2Test, ForgetsThatPodsWereImported) {
   ASSERT_TRUE(contents.ok()) << contents.status();
   imported.imported = false;
   imported.holds[0].edits.response.reset();
+  imported.alignment = nullptr;
   EXPECT_TRUE(*contents->state.FindPod(imported.uid) == imported);
 }
 

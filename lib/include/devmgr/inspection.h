@@ -117,10 +117,10 @@ class DEVMGR_EXPORT Inspector {
   virtual absl::StatusOr<std::vector<DeviceHolderInfo>> DeviceHolders() = 0;
   /// Where objects come from; known to a running daemon only.
   virtual absl::StatusOr<std::vector<SourceInfo>> Sources() = 0;
-  /// NUMA nodes and the devices on them, and what the hints of a pod came to;
-  /// known to a running daemon only, Unimplemented by an older one.
-  ///   NotFound  the pod was not judged by alignment in that process
+  /// NUMA nodes and the devices on them; known to a running daemon only,
+  /// Unimplemented by an older one.
   virtual absl::StatusOr<NumaInfo> Numa() = 0;
+  /// See NodeView::AlignmentOf. Unimplemented by an older daemon.
   virtual absl::StatusOr<PodAlignmentInfo> AlignmentOf(const PodUid& pod) = 0;
   /// Decisions after `sequence` that the bounded history has, oldest first.
   virtual absl::StatusOr<std::vector<DecisionInfo>> History(

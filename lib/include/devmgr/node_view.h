@@ -80,9 +80,11 @@ class DEVMGR_EXPORT NodeView {
   virtual std::vector<ResourceDevices> AllocatableDevices() const = 0;
   /// The NUMA nodes of the machine, and which devices are on them.
   virtual NumaInfo Numa() const = 0;
-  /// What the pod's hints came to when it was judged last. Known while the
-  /// pod is, and not over a restart: what a pod holds is not aligned anew.
-  ///   NotFound  the pod was not judged by alignment in this process
+  /// What the pod's hints came to when it was judged last. Of a pod that was
+  /// given its devices it is kept with these, over a restart, too: what a pod
+  /// holds is not aligned anew.
+  ///   NotFound  the pod was not judged by alignment in this process, and has
+  ///             nothing that was aligned
   virtual absl::StatusOr<PodAlignmentInfo> AlignmentOf(
       const PodUid& pod) const = 0;
 };

@@ -23,19 +23,20 @@ namespace devmgr {
 
 struct Pod;
 
-/// Which pods are admitted, and which devices they get.
+/// Which pods are admitted, and which devices they get. Stored: never renumber.
 enum class TopologyPolicy {
-  kNone,            ///< No hints are asked for; all is admitted.
-  kBestEffort,      ///< The best hint counts; all is admitted.
-  kRestricted,      ///< Admits only what has a preferred hint.
-  kSingleNumaNode,  ///< Admits only what fits on one node.
+  kNone = 0,            ///< No hints are asked for; all is admitted.
+  kBestEffort = 1,      ///< The best hint counts; all is admitted.
+  kRestricted = 2,      ///< Admits only what has a preferred hint.
+  kSingleNumaNode = 3,  ///< Admits only what fits on one node.
 };
 /// As configuration has it: `single-numa-node`.
 DEVMGR_EXPORT std::string_view TopologyPolicyName(TopologyPolicy policy);
 
+/// Stored: never renumber.
 enum class TopologyScope {
-  kContainer,  ///< One hint per container.
-  kPod,        ///< One hint for all containers of a pod.
+  kContainer = 0,  ///< One hint per container.
+  kPod = 1,        ///< One hint for all containers of a pod.
 };
 /// `container`, `pod`.
 DEVMGR_EXPORT std::string_view TopologyScopeName(TopologyScope scope);
@@ -218,6 +219,8 @@ struct TopologyHintsInfo {
   std::uint64_t count = 0;
   bool truncated = false;    ///< The search for them ended at its limit.
   bool informative = false;  ///< They were not merged.
+  friend bool operator==(const TopologyHintsInfo&,
+                         const TopologyHintsInfo&) = default;
 };
 
 struct ContainerAlignmentInfo {
@@ -226,6 +229,8 @@ struct ContainerAlignmentInfo {
   TopologyHint merged;
   bool admitted = true;
   bool proven = true;  ///< No other combination of the hints is better.
+  friend bool operator==(const ContainerAlignmentInfo&,
+                         const ContainerAlignmentInfo&) = default;
 };
 
 /// What the hints of a pod came to when it was judged last.
@@ -237,6 +242,8 @@ struct PodAlignmentInfo {
   /// and those after it were not looked at. Under TopologyScope::kPod each has
   /// the same hints.
   std::vector<ContainerAlignmentInfo> containers;
+  friend bool operator==(const PodAlignmentInfo&,
+                         const PodAlignmentInfo&) = default;
 };
 
 }  // namespace devmgr
