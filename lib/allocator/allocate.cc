@@ -136,8 +136,7 @@ class Solve {
     DEVMGR_RETURN_IF_ERROR(ReadRequests(claims, classes, inventory_.features(),
                                         selectors_, attributes_, requests_));
     eligibility_.emplace(inventory_, holdings_, requests_, selectors_,
-                         attributes_,
-                         options_.selector_errors == SelectorErrors::kBadInput);
+                         attributes_, options_);
     // What is wrong with the claims stays so, whatever becomes of pools.
     absl::Status missing;
     for (RequestNumber i = 0; i < requests_.requests.size(); ++i) {

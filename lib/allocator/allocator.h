@@ -9,6 +9,7 @@
 #include <devmgr/objects.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -56,6 +57,12 @@ struct Options {
   SelectorErrors selector_errors = SelectorErrors::kBadInput;
   /// Fills Outcome::refusals when there is no solution.
   bool explain = false;
+  /// Whether a device may be chosen for a request of the claim of this place,
+  /// `req` or `req/sub`, besides all else; not asked for admin access. Null:
+  /// each may.
+  std::function<bool(std::size_t claim, std::string_view request,
+                     const ResourceSlice& slice, const SliceDevice& device)>
+      admits = nullptr;
   /// Skips devices that are like one which was tried, and places where too few
   /// are left. The result is the same; it is here so that tests can hold one
   /// against the other.

@@ -18,13 +18,13 @@ using Verdict = Eligibility::Verdict;
 
 Eligibility::Eligibility(const Inventory& inventory, const Holdings& holdings,
                          const Requests& requests, SelectorTable& selectors,
-                         AttributeTable& attributes, bool fails_on_errors)
+                         AttributeTable& attributes, const Options& options)
     : inventory_(inventory),
       holdings_(holdings),
       requests_(requests),
       selectors_(selectors),
       attributes_(attributes),
-      fails_on_errors_(fails_on_errors),
+      options_(options),
       verdicts_(requests.requests.size() * inventory.devices().size(),
                 Verdict::kUnknown) {}
 
@@ -54,6 +54,11 @@ Verdict Eligibility::AskAll(RequestNumber number, DeviceNumber device,
     return Verdict::kNo;
   }
   if (Untolerated(candidate.taints, request.spec->tolerations) != nullptr) {
+    return Verdict::kNo;
+  }
+  if (options_.admits && !request.has_admin_access &&
+      !options_.admits(request.claim, request.name, *candidate.slice,
+                       *candidate.device)) {
     return Verdict::kNo;
   }
   return HasAttributes(request, device, error);
@@ -122,8 +127,8 @@ Verdict Eligibility::Matches(const Request& request, bool of_class,
                  : requests_.claims[request.claim].Text(),
         i, inventory_.devices()[device].id.Text(), MessageOf(status));
     error = MakeStatus(status.code(), text);
-    if (fails_on_errors_ || !selectors_.IsCompiled(selectors[i]) ||
-        absl::IsCancelled(status)) {
+    if (options_.selector_errors == SelectorErrors::kBadInput ||
+        !selectors_.IsCompiled(selectors[i]) || absl::IsCancelled(status)) {
       return Verdict::kError;
     }
     if (std::find(warnings.begin(), warnings.end(), text) == warnings.end()) {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "allocator/allocated_state.h"
+#include "allocator/allocator.h"
 #include "allocator/holdings.h"
 #include "allocator/inventory.h"
 #include "allocator/requests.h"
@@ -29,11 +30,11 @@ class Eligibility {
  public:
   enum class Verdict : std::uint8_t { kUnknown, kYes, kNo, kError };
 
-  /// Borrows all of it. `fails_on_errors`: a selector that fails is kError,
-  /// not kNo.
+  /// Borrows all of it; of the options, a selector that fails is kError with
+  /// SelectorErrors::kBadInput, else kNo.
   Eligibility(const Inventory& inventory, const Holdings& holdings,
               const Requests& requests, SelectorTable& selectors,
-              AttributeTable& attributes, bool fails_on_errors);
+              AttributeTable& attributes, const Options& options);
 
   Verdict Of(RequestNumber request, DeviceNumber device) {
     const Verdict known = Known(request, device);
@@ -97,7 +98,7 @@ class Eligibility {
   const Requests& requests_;
   SelectorTable& selectors_;
   AttributeTable& attributes_;
-  const bool fails_on_errors_;
+  const Options& options_;
   std::vector<Verdict> verdicts_;  ///< By request and device: PlaceOf().
   /// Of devices with capacities.
   std::map<std::pair<RequestNumber, DeviceNumber>, std::vector<Amount>>

@@ -161,6 +161,11 @@ class ClaimProvider::Attempt {
     return open;
   }
 
+  /// Of the claim of this place among Open(): the containers that use the
+  /// request.
+  std::vector<ContainerName> UsersOf(std::size_t claim,
+                                     std::string_view request) const;
+
   void Allocated(std::vector<allocator::Allocation> allocations) {
     for (std::size_t i = 0; i < allocations.size(); ++i) {
       ResourceClaim& claim = claims_[open_[i]];
@@ -342,6 +347,44 @@ void ClaimProvider::Attempt::MakeSpecialClaim() {
                          .mappings = std::move((*special)->mappings)});
 }
 
+std::vector<ContainerName> ClaimProvider::Attempt::UsersOf(
+    std::size_t claim, std::string_view request) const {
+  const std::size_t place = open_[claim];
+  const LocalClaimRecord& record = records_[place];
+  // An alternative is used with its request.
+  const std::string_view main = request.substr(0, request.find('/'));
+  std::vector<ContainerName> users;
+  for (const ContainerExtendedResourceRequest& mapping : record.mappings) {
+    if (mapping.request_name == main) {
+      users.emplace_back(mapping.container_name);
+    }
+  }
+  const auto is_entry = [&](const PodResourceClaim& entry) {
+    return entry.name == record.pod_claim ||
+           entry.resource_claim_name == claims_[place].metadata.name;
+  };
+  const auto uses = [&](const Container& container) {
+    const auto& references = container.resources.claims;
+    return std::any_of(
+        references.begin(), references.end(), [&](const auto& reference) {
+          const auto& entries = pod_.spec.resource_claims;
+          return (reference.request.empty() || reference.request == main) &&
+                 std::any_of(entries.begin(), entries.end(),
+                             [&](const PodResourceClaim& entry) {
+                               return entry.name == reference.name &&
+                                      is_entry(entry);
+                             });
+        });
+  };
+  for (const Container& one : pod_.spec.init_containers) {
+    if (uses(one)) users.emplace_back(one.name);
+  }
+  for (const Container& one : pod_.spec.containers) {
+    if (uses(one)) users.emplace_back(one.name);
+  }
+  return users;
+}
+
 RefusedClaims ClaimProvider::Attempt::Refused() const {
   RefusedClaims refused;
   for (const std::size_t i : open_) {
@@ -446,6 +489,17 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   options.limits.interrupted = input.interrupted;
   options.explain = true;
   options.selectors = &selectors_;
+  if (input.admits) {
+    options.admits = [&](std::size_t claim, std::string_view request,
+                         const ResourceSlice& slice,
+                         const SliceDevice& device) {
+      const auto users = attempt.UsersOf(claim, request);
+      return std::all_of(users.begin(), users.end(), [&](const auto& user) {
+        return input.admits(user, slice, device);
+      });
+    };
+  }
+  if (input.none_held) devices = {};
   allocator::Outcome outcome =
       allocator::Allocate(inventory, classes, devices.held, open, options);
   last_steps_ = outcome.steps;

@@ -64,6 +64,14 @@ struct ProvideInput {
   /// Ends the search once it is true. Borrowed for the call; may be null.
   const std::atomic<bool>* interrupted = nullptr;
   QuotaRule quota_rule = QuotaRule::kStrict;
+  /// Whether a device may be chosen for a request that the container uses.
+  /// Null: each may.
+  std::function<bool(const ContainerName& container, const ResourceSlice& slice,
+                     const SliceDevice& device)>
+      admits = nullptr;
+  /// Searches among all devices, as if no claim held any. What is found cannot
+  /// be committed.
+  bool none_held = false;
 };
 
 /// What could be had of drivers at a moment: by driver, or

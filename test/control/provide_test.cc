@@ -106,7 +106,13 @@ class ProvideTest : public ::testing::Test {
         true,
         1'000,
         [&] { return ++random_; },
-        &hardware_};
+        &hardware_,
+        nullptr,
+        std::nullopt,
+        nullptr,
+        QuotaRule::kStrict,
+        admits_,
+        none_held_};
     return provider_.Provide(*shown.pods.at(ObjectName{"default", pod}), input);
   }
   /// What it waits or is rejected for.
@@ -151,6 +157,8 @@ class ProvideTest : public ::testing::Test {
   claim::PublishedHardware hardware_{HardwareOptions(), "n1"};
   bool registered_ = true;
   std::uint64_t random_ = 0;
+  decltype(ProvideInput::admits) admits_;
+  bool none_held_ = false;
 };
 
 TEST_F(ProvideTest, AllKindsOfClaimsTogether) {
@@ -175,6 +183,50 @@ TEST_F(ProvideTest, AllKindsOfClaimsTogether) {
   EXPECT_THAT(Commit("p"), IsEmpty());
   Settle("p");
   EXPECT_THAT(Commit("p"), IsEmpty());
+}
+
+/// A container of two, of which each uses its own claim and both use one.
+constexpr char kTwoContainers[] =
+    "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: u-p}\nspec:\n"
+    "  resourceClaims: [{name: x, resourceClaimName: x}, {name: v, "
+    "resourceClaimTemplateName: t}, {name: z, resourceClaimName: z}]\n"
+    "  containers: [{name: a, resources: {claims: [{name: x}, {name: z}]}}, "
+    "{name: b, resources: {claims: [{name: v}, {name: z, request: r}]}}]\n"
+    "---\n";
+
+TEST_F(ProvideTest, ContainersAdmitTheDevicesOfTheRequestsThatTheyUse) {
+  Add(std::string(kGpuClass) + kOwnTemplate + SliceOf(4) + ClaimOf("x") +
+      ClaimOf("z") + kTwoContainers);
+  admits_ = [](const ContainerName& container, const ResourceSlice&,
+               const SliceDevice& device) {
+    return container == "a" ? device.name >= "g2" : device.name != "g2";
+  };
+  // x is used by a alone, v by b, z by both, which leaves it g3.
+  EXPECT_THAT(Commit("p"), ElementsAre("g2", "g0", "g3"));
+}
+
+TEST_F(ProvideTest, WhatNoContainerAdmitsIsNotAllocated) {
+  Add(std::string(kGpuClass) + SliceOf(2) +
+      PodOf("p", "", "example.com/gpu: 1"));
+  admits_ = [](const ContainerName& container, const ResourceSlice&,
+               const SliceDevice& device) {
+    return container == "c" && device.name == "g1";
+  };
+  EXPECT_THAT(Commit("p"), ElementsAre("g1"));
+  Add(PodOf("q", "", "example.com/gpu: 1"));
+  EXPECT_THAT(WhyNot("q"), HasSubstr("CannotAllocateClaims"));
+}
+
+TEST_F(ProvideTest, AsIfNothingWereHeldAllDevicesAreThere) {
+  Add(std::string(kGpuClass) + SliceOf(1) +
+      PodOf("p", "", "example.com/gpu: 1") +
+      PodOf("q", "", "example.com/gpu: 1"));
+  EXPECT_THAT(Commit("p"), ElementsAre("g0"));
+  EXPECT_THAT(WhyNot("q"), HasSubstr("1 busy"));
+  none_held_ = true;
+  const auto provision = Provide("q");
+  ASSERT_TRUE(provision.ok());
+  EXPECT_EQ(provision->verdict.kind, Verdict::Kind::kAdmit);
 }
 
 TEST_F(ProvideTest, AL088AClaimThatIsAllocatedIsReservedOnly) {
