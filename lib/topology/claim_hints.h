@@ -5,9 +5,13 @@
 // where this node allocates they take part in the choice.
 #pragma once
 
+#include <absl/status/statusor.h>
 #include <devmgr/objects.h>
+#include <devmgr/topology.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "topology/hints.h"
@@ -38,5 +42,31 @@ struct ClaimDevice {
 Hints HintsOfClaim(const std::vector<ClaimDevice>& devices, std::int64_t count,
                    const NumaNodes& machine_nodes,
                    const HintLimits& limits = {});
+
+/// What came of a try to allocate claims with devices on some nodes only.
+enum class ClaimFit {
+  kNone,     ///< There are not enough.
+  kOnNodes,  ///< There are, and some of them are on a node.
+  kNowhere,  ///< There are, and none of them is on any node.
+};
+
+/// Claims that are yet to be allocated. An error of a try ends the search.
+struct ClaimChoice {
+  using Try = std::function<absl::StatusOr<ClaimFit>(NumaMask nodes)>;
+  Try fits;      ///< By what is free now.
+  Try could;     ///< By what there is, held or not.
+  NumaMask all;  ///< The nodes that have devices.
+};
+
+/// Sets of nodes that are tried, one after the other.
+inline constexpr std::size_t kMaxClaimTries = 256;
+
+/// Hints of what could be allocated: the smallest sets of nodes whose devices
+/// suffice now, and `all` of them. They are preferred when no smaller set would
+/// suffice if no claim held a device. No opinion when the devices are on no
+/// node. Sizes are tried from 1 up, sets of one size by their number.
+///   any error   that of a try
+absl::StatusOr<Hints> HintsOfChoice(const ClaimChoice& choice,
+                                    std::size_t tries = kMaxClaimTries);
 
 }  // namespace devmgr::topology

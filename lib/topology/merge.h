@@ -23,6 +23,9 @@ struct ResourceHints {
   TopologyHintList hints;
   /// The search for hints ended at a limit: there may be more of them.
   bool truncated = false;
+  /// Of a claim: this node has allocated it, so that its hints count as those
+  /// of device plugins do.
+  bool binding = false;
 };
 
 /// The NUMA nodes of a machine.

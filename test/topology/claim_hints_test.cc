@@ -64,5 +64,88 @@ TEST(ClaimHintsTest, DevicesWithoutNodesAreNoOpinion) {
             std::nullopt);
 }
 
+/// Claims for `count` devices; per node so many are free, and so many there.
+struct FreeOnNodes {
+  std::vector<int> free;
+  std::vector<int> all;
+  int count = 1;
+  std::vector<NumaMask> tried;
+
+  static absl::StatusOr<ClaimFit> Fit(const std::vector<int>& on,
+                                      NumaMask nodes, int count) {
+    int sum = 0;
+    for (const auto node : nodes.Nodes()) sum += on[node];
+    return sum >= count ? ClaimFit::kOnNodes : ClaimFit::kNone;
+  }
+  ClaimChoice Choice() {
+    return {[this](NumaMask nodes) {
+              tried.push_back(nodes);
+              return Fit(free, nodes, count);
+            },
+            [this](NumaMask nodes) { return Fit(all, nodes, count); },
+            NumaMask((std::uint64_t{1} << all.size()) - 1)};
+  }
+};
+
+TEST(ClaimChoiceTest, TheSmallestSetsThatSufficeArePreferred) {
+  FreeOnNodes machine{{1, 2, 2}, {2, 2, 2}, 2, {}};
+  const auto hints = HintsOfChoice(machine.Choice());
+  ASSERT_TRUE(hints.ok()) << hints.status();
+  EXPECT_THAT(hints->hints,
+              Optional(ElementsAre(Hint{{1}, true}, Hint{{2}, true},
+                                   Hint{{0, 1, 2}, false})));
+  // Sets of two nodes are not looked at.
+  EXPECT_THAT(machine.tried,
+              ElementsAre(NumaMask(1), NumaMask(2), NumaMask(4), NumaMask(7)));
+}
+
+TEST(ClaimChoiceTest, WhatWouldDoOnLessIfNothingWereHeldIsNotPreferred) {
+  FreeOnNodes machine{{1, 1, 0}, {2, 2, 2}, 2, {}};
+  const auto hints = HintsOfChoice(machine.Choice());
+  ASSERT_TRUE(hints.ok());
+  EXPECT_THAT(hints->hints, Optional(ElementsAre(Hint{{0, 1}, false},
+                                                 Hint{{0, 1, 2}, false})));
+  // Two nodes are the least here, so they are preferred.
+  FreeOnNodes small{{1, 0, 1}, {1, 1, 1}, 2, {}};
+  EXPECT_THAT(
+      HintsOfChoice(small.Choice())->hints,
+      Optional(ElementsAre(Hint{{0, 2}, true}, Hint{{0, 1, 2}, false})));
+}
+
+TEST(ClaimChoiceTest, SetsOfOneSizeAreTriedByTheirNumber) {
+  FreeOnNodes machine{{1, 1, 1, 1}, {1, 1, 1, 1}, 2, {}};
+  EXPECT_THAT(HintsOfChoice(machine.Choice())->hints,
+              Optional(ElementsAre(Hint{{0, 1}, true}, Hint{{0, 2}, true},
+                                   Hint{{1, 2}, true}, Hint{{0, 3}, true},
+                                   Hint{{1, 3}, true}, Hint{{2, 3}, true},
+                                   Hint{{0, 1, 2, 3}, false})));
+}
+
+TEST(ClaimChoiceTest, DevicesThatAreNowhereAreNoOpinionAndNoneAnEmptyList) {
+  const auto answer = [](ClaimFit fit) {
+    return [fit](NumaMask) -> absl::StatusOr<ClaimFit> { return fit; };
+  };
+  const auto nowhere = answer(ClaimFit::kNowhere);
+  EXPECT_EQ(HintsOfChoice({nowhere, nowhere, NumaMask(3)})->hints,
+            std::nullopt);
+  const auto none = answer(ClaimFit::kNone);
+  EXPECT_THAT(HintsOfChoice({none, none, NumaMask(3)})->hints,
+              Optional(IsEmpty()));
+  EXPECT_EQ(HintsOfChoice({none, none, NumaMask()})->hints, std::nullopt);
+}
+
+TEST(ClaimChoiceTest, EndsAtItsLimitAndWithAnError) {
+  FreeOnNodes machine{std::vector<int>(20, 0), std::vector<int>(20, 0), 1, {}};
+  const auto cut = HintsOfChoice(machine.Choice(), /*tries=*/10);
+  ASSERT_TRUE(cut.ok());
+  EXPECT_TRUE(cut->truncated);
+  EXPECT_LE(machine.tried.size(), 11);
+  const auto fails = [](NumaMask) -> absl::StatusOr<ClaimFit> {
+    return absl::UnavailableError("given up");
+  };
+  EXPECT_EQ(HintsOfChoice({fails, fails, NumaMask(3)}).status(),
+            absl::UnavailableError("given up"));
+}
+
 }  // namespace
 }  // namespace devmgr::topology
