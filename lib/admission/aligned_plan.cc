@@ -64,7 +64,17 @@ class Refusal {
     for (const bool all_work : {false, true}) {
       auto shortages = Obstacles(input_, all_work);
       if (!shortages.ok()) return shortages.status();
-      if (!shortages->has_value() || (*shortages)->empty()) continue;
+      if (!shortages->has_value()) continue;
+      if (input_.choices) {
+        // What is not lacking of device plugins is held by claims.
+        std::erase_if(**shortages, [](const Shortage& one) {
+          return one.available >= one.requested;
+        });
+        result->waits = true;
+        result->possible = possible_;
+      } else if ((*shortages)->empty()) {
+        continue;
+      }
       result->plan.shortages = **std::move(shortages);
       return absl::OkStatus();
     }
@@ -88,7 +98,8 @@ class Refusal {
   /// What keeps the pod from what it would have on the machine without other
   /// pods; nothing: it is refused there, too.
   absl::StatusOr<std::optional<std::vector<Shortage>>> Obstacles(
-      const AlignmentInput& input, bool all_work) const {
+      const AlignmentInput& now, bool all_work) {
+    const AlignmentInput input = WithoutOtherPods(now);
     const device::InventoryMap inventories =
         EmptyMachine(devices_, wanted_, all_work);
     const device::ReservationTable no_pods;
@@ -97,12 +108,33 @@ class Refusal {
     PodAligner possible(empty, wanted_, input);
     if (absl::Status status = possible.Align(); !status.ok()) return status;
     if (!possible.admitted()) return std::nullopt;
+    for (const auto& one : possible.alignment().containers) {
+      if (one.container == now_.alignment().containers.back().container) {
+        possible_ = one.merged.hint.nodes;
+      }
+    }
     auto obstacles =
         ObstaclesOf(devices_, wanted_, input_.rules, now_, possible);
     // What does not work is in the way only where that has to work.
     if (all_work) return obstacles;
     for (Shortage& one : obstacles) one.devices.clear();
     return obstacles;
+  }
+
+  /// Claims could have other devices there: those that are allocated, too, if
+  /// no other pod had them.
+  static AlignmentInput WithoutOtherPods(const AlignmentInput& now) {
+    AlignmentInput empty = now;
+    empty.choices = now.choices_when_empty;
+    if (!now.claims) return empty;
+    empty.claims = [claims = now.claims](const ContainerName& container)
+        -> absl::StatusOr<std::vector<topology::ResourceHints>> {
+      auto lists = claims(container);
+      if (!lists.ok()) return lists.status();
+      std::erase_if(*lists, [](const auto& list) { return list.binding; });
+      return lists;
+    };
+    return empty;
   }
 
   Shortage Never() const {
@@ -120,6 +152,7 @@ class Refusal {
   const claim::WantedDevices& wanted_;
   const AlignmentInput& input_;
   const PodAligner& now_;
+  std::optional<NumaMask> possible_;
 };
 
 }  // namespace
@@ -138,7 +171,8 @@ absl::StatusOr<AlignedPlan> PlanAligned(const claim::PluginDevices& devices,
                                         const AlignmentInput& input) {
   AlignedPlan result;
   result.plan = claim::PlanDevices(devices, wanted);
-  const bool wants_none = result.plan.reservations.empty() && !input.providers;
+  const bool wants_none =
+      result.plan.reservations.empty() && !input.providers && !input.choices;
   if (!input.rules.IsOn() || !result.plan.shortages.empty() || wants_none ||
       HasDevices(devices, wanted.pod)) {
     return result;

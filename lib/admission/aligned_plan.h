@@ -12,11 +12,13 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "claim/device_plan.h"
 #include "device/pod_plan.h"
+#include "topology/alignment.h"
 #include "topology/merge.h"
 #include "topology/policy.h"
 
@@ -39,12 +41,23 @@ using ContainerHints =
     std::function<absl::StatusOr<std::vector<topology::ResourceHints>>(
         const ContainerName& container)>;
 
+/// Hints of claims that this node is about to allocate, of one container or of
+/// the whole pod; `before` as topology::HintSource has it.
+using ChoiceHints =
+    std::function<absl::StatusOr<std::vector<topology::ResourceHints>>(
+        const ContainerName& container,
+        const std::vector<topology::AlignedContainer>& before)>;
+
 struct AlignmentInput {
   const AlignmentRules& rules;
   /// As ContainersOf has them.
   std::vector<ContainerName> containers;
   ContainerHints claims = {};     ///< Null: there are none.
   ContainerHints providers = {};  ///< Of an embedder; null: there are none.
+  /// Count as those of devices do. Null: no claim is about to be allocated.
+  ChoiceHints choices = {};
+  /// The same on the machine without other pods.
+  ChoiceHints choices_when_empty = {};
 };
 
 struct AlignedPlan {
@@ -57,6 +70,13 @@ struct AlignedPlan {
   /// Not empty: the pod is refused for the hints of an embedder, who may have
   /// others later; says for which.
   std::string provider_refusal;
+  /// With AlignmentInput::choices: the pod is refused, and would not be on the
+  /// machine without other pods. There may be no shortage of devices of
+  /// plugins.
+  bool waits = false;
+  /// With `waits`: to what the refused container would be aligned there. No
+  /// value: to any nodes.
+  std::optional<NumaMask> possible = std::nullopt;
 };
 
 /// Init containers first, then the others.

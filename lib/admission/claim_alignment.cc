@@ -43,11 +43,12 @@ topology::Hints HintsOf(const ResourceClaim& claim, std::string_view request,
   std::vector<topology::ClaimDevice> devices;
   for (const auto& result : claim.status.allocation->results) {
     if (result.admin_access || !IsOfRequest(result.request, request)) continue;
-    topology::ClaimDevice& device = devices.emplace_back();
-    device.allocated = true;
-    if (const auto* published = FindPublished(objects, result)) {
-      device.nodes = topology::NumaNodesOf(*published);
-    }
+    const auto* published = FindPublished(objects, result);
+    if (published == nullptr) continue;
+    // One that is on no node is as near to each of them.
+    topology::ClaimDevice device{.nodes = topology::NumaNodesOf(*published),
+                                 .allocated = true};
+    if (!device.nodes.empty()) devices.push_back(std::move(device));
   }
   return topology::HintsOfClaim(devices, 0, machine.Nodes());
 }
@@ -57,7 +58,7 @@ topology::Hints HintsOf(const ResourceClaim& claim, std::string_view request,
 std::vector<topology::ResourceHints> HintsOfClaims(
     const Pod& pod, const ContainerName& container,
     const ObjectSnapshot& objects, const claim::PlanOptions& options,
-    NumaMask machine) {
+    NumaMask machine, const std::function<bool(const ResourceClaim&)>& is_local) {
   Verdict problems;  // Judged before.
   const claim::ClaimNames names(pod, objects, options, &problems);
   std::map<std::string, topology::ResourceHints> lists;
@@ -74,6 +75,8 @@ std::vector<topology::ResourceHints> HintsOfClaims(
       lists[shown] = topology::ToResourceHints(
           topology::kClaimProvider, shown,
           HintsOf(**claim, reference.request, objects, machine));
+      lists[shown].binding =
+          is_local && is_local(**claim);
     }
   };
   for (const Container& one : pod.spec.init_containers) add(one);

@@ -51,23 +51,24 @@ absl::Status PodAligner::Align() {
           });
           before_ = claim::PlanDevices(devices_, wanted).reservations;
         }
-        return HintsFor(container);
+        return HintsFor(container, before);
       });
   return failure_;
 }
 
 std::vector<ResourceHints> PodAligner::HintsFor(
-    const ContainerName& container) {
+    const ContainerName& container,
+    const std::vector<AlignedContainer>& before) {
   std::vector<ResourceHints> lists;
   AddDeviceHints(container, &lists);
-  if (input_.providers) {
-    auto more = input_.providers(container);
-    if (!more.ok()) {
-      failure_ = more.status();
-      return {};
-    }
+  const auto add = [&](absl::StatusOr<std::vector<ResourceHints>> more) {
+    failure_.Update(more.status());
+    if (!more.ok()) return;
     std::move(more->begin(), more->end(), std::back_inserter(lists));
-  }
+  };
+  if (input_.providers) add(input_.providers(container));
+  if (input_.choices) add(input_.choices(container, before));
+  if (!failure_.ok()) return {};
   AddClaimHints(container, &lists);
   return lists;
 }
@@ -130,6 +131,11 @@ void PodAligner::AddClaimHints(const ContainerName& container,
     failure_ = claims.status();
     return;
   }
+  const auto first_binding =
+      std::stable_partition(claims->begin(), claims->end(),
+                            [](const auto& list) { return !list.binding; });
+  std::move(first_binding, claims->end(), std::back_inserter(*lists));
+  claims->erase(first_binding, claims->end());
   if (claims->empty()) return;
   if (input_.rules.claims_count) {
     std::vector<ResourceHints> with = *lists;

@@ -55,10 +55,13 @@ class PodAligner {
   bool IsByPod() const {
     return input_.rules.options.scope == topology::Scope::kPod;
   }
-  std::vector<topology::ResourceHints> HintsFor(const ContainerName& container);
+  std::vector<topology::ResourceHints> HintsFor(
+      const ContainerName& container,
+      const std::vector<topology::AlignedContainer>& before);
   void AddDeviceHints(const ContainerName& container,
                       std::vector<topology::ResourceHints>* lists) const;
-  /// Claims have a say as long as the pod is admitted with it.
+  /// Those of claims that this node has allocated count; others have a say as
+  /// long as the pod is admitted with it.
   void AddClaimHints(const ContainerName& container,
                      std::vector<topology::ResourceHints>* lists);
   DeviceMasks MasksOf(

@@ -133,6 +133,13 @@ void Manager::StartLocalClaims() {
   parts.withheld = [this] { return withheld_->All(); };
   parts.withheld_version = [this] { return withheld_->version(); };
   parts.evictions = &evictions_->plan();
+  if (alignment_ != nullptr) {
+    parts.numa_nodes = alignment_->machine.nodes;
+    parts.align = [this](const pods::DeviceRequest& request,
+                         const pods::ClaimHints& hints, bool dry) {
+      return device_admission_->AlignClaims(request, hints, dry);
+    };
+  }
   local_claims_ = std::make_unique<pods::LocalClaims>(std::move(parts));
   local_claims_->Start();
 }

@@ -79,11 +79,17 @@ void Manager::AddAlignment(pods::DeviceAdmission::Parts* parts) {
   if (alignment_ == nullptr) return;
   parts->hint_providers = host_.topology_providers;
   parts->claim_hints = [this](const Pod& pod, const ContainerName& container,
-                              const ObjectSnapshot* objects) {
+                              const ObjectSnapshot* proposed) {
     const auto now = objects_->Current();
-    return admission::HintsOfClaims(pod, container,
-                                    objects != nullptr ? *objects : *now,
-                                    plan_options_, alignment_->machine.nodes);
+    const auto is_local = [&](const ResourceClaim& claim) {
+      if (state_.FindLocalClaim({claim.metadata.uid}) != nullptr) return true;
+      if (proposed == nullptr) return false;
+      const auto* known = now->claims.Find(claim.metadata.FullName());
+      return known == nullptr || !(*known)->status.allocation.has_value();
+    };
+    return admission::HintsOfClaims(
+        pod, container, proposed != nullptr ? *proposed : *now, plan_options_,
+        alignment_->machine.nodes, is_local);
   };
 }
 

@@ -30,6 +30,7 @@
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "plugin/plugins.h"
+#include "pods/device_request.h"
 #include "pods/local_claims.h"
 #include "resources/device_book.h"
 #include "state/state.h"
@@ -42,27 +43,6 @@ struct ClaimsBeside {
   LocalClaims& from;
   Pod pod;
   LocalClaims::Judge judge;
-};
-
-/// What a pod wants of device plugins.
-struct DeviceRequest {
-  claim::PodIdentity pod;
-  std::int32_t priority = 0;
-  std::vector<device::DeviceNeed> needs;
-  /// What it holds is believed while no plugin has listed its devices; false
-  /// when its containers are gone and have to start again.
-  bool trust_held = true;
-  /// What it holds has to work; false when it runs on it anyway.
-  bool judge_held = true;
-  /// Of a pod that has no claims: it is Ready with the plugins' answers.
-  std::optional<claim::WithoutClaims> without_claims = std::nullopt;
-  /// For hints of its claims and of providers; null: the ledger settles it.
-  std::shared_ptr<const Pod> object = nullptr;
-  /// With the claims that hints are of; null: as they are now.
-  std::shared_ptr<const ObjectSnapshot> objects = nullptr;
-  /// The claims that this node allocates to the pod with its devices; null: it
-  /// has what claims it is to have.
-  std::shared_ptr<const ClaimsBeside> claims = nullptr;
 };
 
 /// What an operation ends with when the pod's claims are to be decided about
@@ -138,6 +118,17 @@ class DeviceAdmission {
   alignments() const {
     return alignments_;
   }
+  /// To what the pod is aligned that was admitted last, for its record. Null:
+  /// it was not aligned.
+  std::shared_ptr<const PodAlignmentInfo> AlignmentOf(const PodUid& pod) const;
+
+  /// Aligns a pod's claims, which are about to be allocated, with what it wants
+  /// of device plugins; its `object` is given. A pod that has to wait for
+  /// devices of plugins waits in their queue from then on. `dry`: nothing is
+  /// done and shown. Only while IsAligning().
+  ///   any error   that of a provider of hints, or of `hints`
+  absl::StatusOr<ClaimAlignment> AlignClaims(DeviceRequest request,
+                                             const ClaimHints& hints, bool dry);
 
   /// While an operation for the pod is under way, `done` gets its end.
   void Start(OperationId id, DeviceRequest request, Done done);
@@ -188,6 +179,8 @@ class DeviceAdmission {
   };
   using Shared = std::shared_ptr<Operation>;
 
+  /// The kubelet gives none of what it has never heard of.
+  void LeaveOutUnserved(DeviceRequest* request) const;
   /// Once all lists that plugins have sent of what the pod needs are known of,
   /// goes on with `next`, at that moment; unless the operation ends over it.
   void CatchUp(const Shared& operation,
@@ -200,8 +193,11 @@ class DeviceAdmission {
   /// The devices by the hints of all that the pod wants.
   absl::StatusOr<admission::AlignedPlan> Aligned(
       const DeviceRequest& request,
-      const std::map<device::NeedKey, std::vector<DeviceId>>& preferences)
-      const;
+      const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
+      const ClaimHints& hints = {}) const;
+  /// Why claims cannot be allocated now, or at all, along these nodes.
+  Verdict RefuseClaims(const DeviceRequest& request,
+                       const admission::AlignedPlan& aligned, bool dry);
   /// The same for an operation: shown and counted. False: it has ended with
   /// that.
   bool Align(const Shared& operation, device::PodPlan* plan);
@@ -269,9 +265,11 @@ class DeviceAdmission {
   bool MayGo(const Shared& operation);
   void FailedCall(const Shared& operation);
   /// What counts for this pod, which is of one party or the other.
-  admission::DevicePolicy PolicyFor(const Operation& operation) const;
+  admission::DevicePolicy PolicyFor(const DeviceRequest& request) const;
   std::string NameOf(const PodUid& uid) const;
-  admission::WaitQueue::Place PlaceOf(const Operation& operation) const;
+  /// Fills in who the holders are.
+  void NameHolders(std::vector<device::Shortage>* shortages) const;
+  admission::WaitQueue::Place PlaceOf(const DeviceRequest& request) const;
   void EnterLine(const PodUid& pod, admission::WaitQueue::Place place);
   admission::WaitQueue::FreeCount FreeCount() const;
   /// Has those judged again that may go now; `but` has been just now.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission/device_request.h"
 #include "common/status.h"
 #include "pods/device_admission.h"
 #include "topology/provider_hints.h"
@@ -24,7 +25,8 @@ constexpr std::size_t kMostUnknown = 1'000;
 
 absl::StatusOr<admission::AlignedPlan> DeviceAdmission::Aligned(
     const DeviceRequest& request,
-    const std::map<device::NeedKey, std::vector<DeviceId>>& preferences) const {
+    const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
+    const ClaimHints& hints) const {
   const claim::PluginDevices devices = parts_.devices.Devices();
   const claim::WantedDevices wanted =
       parts_.devices.Wanted(request.pod, request.needs, preferences,
@@ -37,6 +39,8 @@ absl::StatusOr<admission::AlignedPlan> DeviceAdmission::Aligned(
   const Pod& pod = *request.object;
   admission::AlignmentInput input{*parts_.alignment,
                                   admission::ContainersOf(pod)};
+  input.choices = hints.now;
+  input.choices_when_empty = hints.when_empty;
   if (parts_.claim_hints) {
     input.claims = [&](const ContainerName& container) {
       return parts_.claim_hints(pod, container, request.objects.get());
@@ -71,6 +75,7 @@ bool DeviceAdmission::Align(const Shared& operation, device::PodPlan* plan) {
   if (aligned->alignment != nullptr) {
     alignments_.insert_or_assign(operation->request.pod.uid,
                                  aligned->alignment);
+    operation->request.pod.alignment = AlignmentOf(operation->request.pod.uid);
   }
   *plan = std::move(aligned->plan);
   if (aligned->provider_refusal.empty() ||
@@ -82,6 +87,68 @@ bool DeviceAdmission::Align(const Shared& operation, device::PodPlan* plan) {
   operation->failed_resource.clear();
   FailedCall(operation);
   return false;
+}
+
+absl::StatusOr<ClaimAlignment> DeviceAdmission::AlignClaims(
+    DeviceRequest request, const ClaimHints& hints, bool dry) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  LeaveOutUnserved(&request);
+  auto aligned = Aligned(request, {}, hints);
+  if (!aligned.ok()) return aligned.status();
+  ClaimAlignment result;
+  result.is_best_effort =
+      parts_.alignment->options.policy == TopologyPolicy::kBestEffort;
+  // It has devices of plugins already, or there are too few of them.
+  if (aligned->alignment == nullptr) return result;
+  if (!dry) {
+    alignments_.insert_or_assign(request.pod.uid, aligned->alignment);
+  }
+  if (!aligned->provider_refusal.empty()) {
+    return FailedPreconditionError("{}", aligned->provider_refusal);
+  }
+  if (!aligned->alignment->admitted) {
+    result.verdict = RefuseClaims(request, *aligned, dry);
+    result.possible = aligned->possible;
+    return result;
+  }
+  for (const auto& container : aligned->alignment->containers) {
+    if (!container.merged.nodes.has_value()) continue;
+    result.masks[container.container] = *container.merged.nodes;
+  }
+  return result;
+}
+
+Verdict DeviceAdmission::RefuseClaims(const DeviceRequest& request,
+                                      const admission::AlignedPlan& aligned,
+                                      bool dry) {
+  std::vector<device::Shortage> shortages = aligned.plan.shortages;
+  const bool of_plugins = !shortages.empty();
+  if (!of_plugins) {
+    shortages.push_back({.kind = device::Shortage::Kind::kNotAligned,
+                         .state = device::EndpointState::kLive});
+  }
+  NameHolders(&shortages);
+  const admission::DevicePolicy policy = PolicyFor(request);
+  admission::DeviceVerdict judged = admission::JudgeShortages(
+      shortages, policy, queue_.WaitedFor(request.pod.uid, parts_.now_ms()));
+  Verdict& verdict = judged.verdict;
+  if (verdict.kind == Verdict::Kind::kWait && !of_plugins) {
+    verdict.message = aligned.alignment->message;
+    verdict.waiting_for.clear();
+  } else if (!dry && verdict.kind == Verdict::Kind::kWait) {
+    admission::WaitQueue::Place place =
+        admission::ShortPlace(PlaceOf(request), shortages);
+    place.limit = judged.limit;
+    if (place.aligned) unaligned_[request.pod.uid] = request;
+    EnterLine(request.pod.uid, std::move(place));
+  }
+  return std::move(verdict);
+}
+
+std::shared_ptr<const PodAlignmentInfo> DeviceAdmission::AlignmentOf(
+    const PodUid& pod) const {
+  const auto* found = alignments_.Find(pod);
+  return found != nullptr && (*found)->admitted ? *found : nullptr;
 }
 
 void DeviceAdmission::CountAlignment(

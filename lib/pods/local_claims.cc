@@ -86,7 +86,10 @@ absl::StatusOr<state::Decision> Beside(absl::StatusOr<state::Decision> rest,
 }  // namespace
 
 LocalClaims::LocalClaims(Parts parts)
-    : parts_(std::move(parts)), provider_(parts_.feature_gates, kMaxSteps) {}
+    : parts_(std::move(parts)), provider_(parts_.feature_gates, kMaxSteps) {
+  if (parts_.align == nullptr) return;
+  steering_.emplace(provider_, parts_.numa_nodes, parts_.align);
+}
 
 control::ProvideInput LocalClaims::Input(const state::State& state,
                                          const ObjectSnapshot& objects) const {
@@ -215,10 +218,19 @@ void LocalClaims::Decide(const Attempt& attempt) {
   attempt.done(std::move(found.verdict), std::move(pod));
 }
 
+absl::StatusOr<control::Provision> LocalClaims::Along(
+    const Pod& pod, const control::ProvideInput& input, bool dry) {
+  auto plain = provider_.Provide(pod, input);
+  const bool has_choice = plain.ok() && !plain->changes.empty() &&
+                          plain->verdict.kind == Verdict::Kind::kAdmit;
+  if (!steering_ || !has_choice) return plain;
+  return steering_->Steer(pod, input, *std::move(plain), dry);
+}
+
 absl::StatusOr<control::Provision> LocalClaims::Search(
     const Pod& pod, const control::Outlook& ahead) {
   const auto begin = parts_.executor.Now();
-  auto provision = provider_.Provide(pod, Input(ahead.state, ahead.objects));
+  auto provision = Along(pod, Input(ahead.state, ahead.objects), /*dry=*/false);
   const bool found =
       provision.ok() && provision->verdict.kind == Verdict::Kind::kAdmit;
   if (provider_.last_steps() > 0) {
@@ -333,7 +345,7 @@ absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,
   const Pod pod = control::WithLocalStatus(original, parts_.state);
   const auto objects = Objects();
   if (!parts_.authority.Allocates()) return judge(pod, *objects);
-  auto provision = provider_.Provide(pod, Input(parts_.state, *objects));
+  auto provision = Along(pod, Input(parts_.state, *objects), /*dry=*/true);
   if (!provision.ok()) return provision.status();
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
     return std::move(provision->verdict);

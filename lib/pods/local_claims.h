@@ -22,6 +22,7 @@
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "pods/authority_keeper.h"
+#include "pods/claim_steering.h"
 #include "pods/object_book.h"
 #include "state/state.h"
 
@@ -58,6 +59,10 @@ class LocalClaims {
     std::function<std::uint64_t()> withheld_version = {};
     /// As ProvideInput has it; may be null.
     const control::EvictionPlan* evictions = nullptr;
+    /// Aligns devices to the NUMA nodes of this machine. Null: they are chosen
+    /// wherever they are.
+    ClaimSteering::Align align = nullptr;
+    NumaMask numa_nodes = {};
     /// What is to be decided for the pod's claims is decided, before `done` of
     /// Provide. May be null.
     std::function<void(const PodUid&)> on_decided;
@@ -144,6 +149,10 @@ class LocalClaims {
   std::shared_ptr<const ObjectSnapshot> Objects();
   control::ProvideInput Input(const state::State& state,
                               const ObjectSnapshot& objects) const;
+  /// As Provide has it, along NUMA nodes where devices are aligned to these.
+  absl::StatusOr<control::Provision> Along(const Pod& pod,
+                                           const control::ProvideInput& input,
+                                           bool dry);
   /// Provides, and counts what that took.
   absl::StatusOr<control::Provision> Search(const Pod& pod,
                                             const control::Outlook& ahead);
@@ -177,6 +186,7 @@ class LocalClaims {
 
   const Parts parts_;
   control::ClaimProvider provider_;
+  std::optional<ClaimSteering> steering_;
   /// Choices that are being written, in their order. The next one is made as if
   /// they were on disk, so that pods that come together share syncs.
   std::map<std::uint64_t, std::vector<state::Change>> writes_;

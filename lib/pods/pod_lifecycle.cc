@@ -188,6 +188,7 @@ void PodLifecycle::Book(OperationId id, const PodUid& pod) {
   bool book_anew = false;
   if (const auto admitted = admitted_.find(pod); admitted != admitted_.end()) {
     identity = IdentityOf(*admitted->second);
+    identity.alignment = parts_.devices.AlignmentOf(pod);
     // What it was admitted for may have been withdrawn since.
     const auto objects = parts_.objects.Current();
     auto judgement = admission::Judge(*admitted->second, Input(*objects));

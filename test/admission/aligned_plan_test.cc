@@ -46,6 +46,8 @@ struct Case {
   std::vector<ContainerName> containers;
   ContainerHints providers;
   ContainerHints claims;
+  ChoiceHints choices;
+  ChoiceHints choices_when_empty;
 
   explicit Case(topology::Policy policy,
                 topology::Scope scope = topology::Scope::kContainer,
@@ -79,8 +81,9 @@ struct Case {
   }
 
   absl::StatusOr<AlignedPlan> Plan() const {
-    return PlanAligned({state, inventories, reservations}, wanted,
-                       {rules, containers, claims, providers});
+    return PlanAligned(
+        {state, inventories, reservations}, wanted,
+        {rules, containers, claims, providers, choices, choices_when_empty});
   }
   AlignedPlan Planned() const {
     auto plan = Plan();
@@ -235,6 +238,108 @@ TEST(AlignedPlanTest, ClaimsCountWhereThisNodeAllocates) {
   const AlignedPlan apart = on.Planned();
   EXPECT_THAT(Chosen(apart, "c", kGpu), ElementsAre("r0"));
   EXPECT_TRUE(apart.alignment->containers[0].resources[1].informative);
+}
+
+/// Hints of claims that are about to be allocated on one of these nodes.
+ChoiceHints ChoiceOf(const std::vector<int>& nodes) {
+  return [nodes](const ContainerName&,
+                 const auto&) -> absl::StatusOr<std::vector<ResourceHints>> {
+    std::vector<TopologyHint> hints;
+    for (const int node : nodes)
+      hints.push_back({NumaMask::OfNode(node), true});
+    return std::vector<ResourceHints>{{"claim", "own", hints}};
+  };
+}
+
+TEST(AlignedPlanTest, WhereClaimsCanBeAllocatedCountsAsDevicesDo) {
+  for (const auto policy :
+       {topology::Policy::kBestEffort, topology::Policy::kRestricted,
+        topology::Policy::kSingleNumaNode}) {
+    Case on(policy);
+    on.Have(kGpu, {0, 1});
+    on.Want("c", kGpu, 1);
+    on.choices = on.choices_when_empty = ChoiceOf({1});
+    const AlignedPlan plan = on.Planned();
+    EXPECT_THAT(Chosen(plan, "c", kGpu), ElementsAre("r1"));
+    EXPECT_EQ(plan.alignment->containers[0].merged,
+              (TopologyHint{NumaMask::OfNode(1), true}));
+  }
+}
+
+TEST(AlignedPlanTest, DevicesOfClaimsInTheWayAreWaitedFor) {
+  Case on(topology::Policy::kRestricted);
+  on.Have(kGpu, {0});
+  on.Want("c", kGpu, 1);
+  on.choices = ChoiceOf({1});
+  on.choices_when_empty = ChoiceOf({0, 1});
+  const AlignedPlan plan = on.Planned();
+  EXPECT_TRUE(plan.waits);
+  EXPECT_EQ(plan.possible, NumaMask::OfNode(0));
+  EXPECT_THAT(plan.plan.shortages, IsEmpty());
+  EXPECT_THAT(plan.plan.reservations, IsEmpty());
+  EXPECT_FALSE(plan.alignment->admitted);
+  EXPECT_THAT(plan.alignment->message,
+              AllOf(HasSubstr(kGpu), HasSubstr("own")));
+}
+
+TEST(AlignedPlanTest, DevicesOfPluginsInTheWayOfClaimsAreNamed) {
+  Case on(topology::Policy::kSingleNumaNode);
+  on.Have(kGpu, {0, 1});
+  on.Hold("X", kGpu, {"r1"});
+  on.Want("c", kGpu, 1);
+  on.choices = on.choices_when_empty = ChoiceOf({1});
+  const AlignedPlan plan = on.Planned();
+  EXPECT_TRUE(plan.waits);
+  ASSERT_THAT(plan.plan.shortages, SizeIs(1));
+  EXPECT_EQ(plan.plan.shortages[0].kind, Shortage::Kind::kNotAligned);
+  EXPECT_THAT(plan.plan.shortages[0].holders, ElementsAre(PodUid{"X"}));
+}
+
+TEST(AlignedPlanTest, ClaimsThatNoMachineCouldAlignAreRefusedForGood) {
+  Case on(topology::Policy::kSingleNumaNode);
+  on.Have(kGpu, {0});
+  on.Want("c", kGpu, 1);
+  on.choices = on.choices_when_empty = ChoiceOf({1});
+  const AlignedPlan plan = on.Planned();
+  EXPECT_FALSE(plan.waits);
+  ASSERT_THAT(plan.plan.shortages, SizeIs(1));
+  EXPECT_EQ(plan.plan.shortages[0].kind, Shortage::Kind::kNeverAligned);
+}
+
+// Claims alone are aligned with each other.
+TEST(AlignedPlanTest, AChoiceNeedsNoDevicesOfPlugins) {
+  Case on(topology::Policy::kSingleNumaNode);
+  on.containers = {"c"};
+  on.choices = on.choices_when_empty = ChoiceOf({1});
+  EXPECT_EQ(on.Planned().alignment->containers[0].merged,
+            (TopologyHint{NumaMask::OfNode(1), true}));
+  on.choices = ChoiceOf({});
+  const AlignedPlan plan = on.Planned();
+  EXPECT_TRUE(plan.waits);
+  EXPECT_EQ(plan.possible, NumaMask::OfNode(1));
+}
+
+// What this node has allocated is where it is: a pod whose devices are
+// elsewhere is refused, until other pods that share the claim are gone.
+TEST(AlignedPlanTest, AnAllocatedClaimOfThisNodeIsBinding) {
+  Case on(topology::Policy::kRestricted);
+  on.rules.claims_count = true;
+  on.Have(kGpu, {0});
+  on.Want("c", kGpu, 1);
+  on.claims =
+      [](const ContainerName&) -> absl::StatusOr<std::vector<ResourceHints>> {
+    ResourceHints own{"claim", "own",
+                      std::vector<TopologyHint>{{NumaMask::OfNode(1), true}}};
+    own.binding = true;
+    return std::vector<ResourceHints>{own};
+  };
+  const AlignedPlan plan = on.Planned();
+  ASSERT_THAT(plan.plan.shortages, SizeIs(1));
+  EXPECT_EQ(plan.plan.shortages[0].kind, Shortage::Kind::kNotAligned);
+  on.Have(kGpu, {0, 1});
+  const AlignedPlan follows = on.Planned();
+  EXPECT_THAT(Chosen(follows, "c", kGpu), ElementsAre("r1"));
+  EXPECT_FALSE(follows.alignment->containers[0].resources[1].informative);
 }
 
 TEST(AlignedPlanTest, AProviderThatFailsIsAnError) {
