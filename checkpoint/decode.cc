@@ -184,12 +184,12 @@ absl::StatusOr<std::shared_ptr<const PodAlignmentInfo>> Read(
   auto alignment = std::make_shared<PodAlignmentInfo>();
   TopologyOptions& options = alignment->options;
   DEVMGR_ASSIGN_OR_RETURN(
-      options.policy, ReadEnum(in.policy(), TopologyPolicy::kNone,
-                               TopologyPolicy::kSingleNumaNode,
-                               "topology policy", key));
-  DEVMGR_ASSIGN_OR_RETURN(
-      options.scope, ReadEnum(in.scope(), TopologyScope::kContainer,
-                              TopologyScope::kPod, "topology scope", key));
+      options.policy,
+      ReadEnum(in.policy(), TopologyPolicy::kNone,
+               TopologyPolicy::kSingleNumaNode, "topology policy", key));
+  DEVMGR_ASSIGN_OR_RETURN(options.scope,
+                          ReadEnum(in.scope(), TopologyScope::kContainer,
+                                   TopologyScope::kPod, "topology scope", key));
   options.prefer_closest = in.prefer_closest();
   options.max_numa_nodes = in.max_numa_nodes();
   for (const pb::ContainerAlignment& item : in.containers()) {

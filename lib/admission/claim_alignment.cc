@@ -58,7 +58,8 @@ topology::Hints HintsOf(const ResourceClaim& claim, std::string_view request,
 std::vector<topology::ResourceHints> HintsOfClaims(
     const Pod& pod, const ContainerName& container,
     const ObjectSnapshot& objects, const claim::PlanOptions& options,
-    NumaMask machine, const std::function<bool(const ResourceClaim&)>& is_local) {
+    NumaMask machine,
+    const std::function<bool(const ResourceClaim&)>& is_local) {
   Verdict problems;  // Judged before.
   const claim::ClaimNames names(pod, objects, options, &problems);
   std::map<std::string, topology::ResourceHints> lists;
@@ -75,8 +76,7 @@ std::vector<topology::ResourceHints> HintsOfClaims(
       lists[shown] = topology::ToResourceHints(
           topology::kClaimProvider, shown,
           HintsOf(**claim, reference.request, objects, machine));
-      lists[shown].binding =
-          is_local && is_local(**claim);
+      lists[shown].binding = is_local && is_local(**claim);
     }
   };
   for (const Container& one : pod.spec.init_containers) add(one);

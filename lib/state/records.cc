@@ -29,8 +29,8 @@ bool SameValues(const std::shared_ptr<const Value>& a,
 
 bool operator==(const PodRecord& a, const PodRecord& b) {
   return SameValues(a.answer, b.answer) &&
-         SameValues(a.alignment, b.alignment) && a.uid == b.uid && a.name == b.name &&
-         a.first_seen_ms == b.first_seen_ms &&
+         SameValues(a.alignment, b.alignment) && a.uid == b.uid &&
+         a.name == b.name && a.first_seen_ms == b.first_seen_ms &&
          a.first_seen_seq == b.first_seen_seq && a.phase == b.phase &&
          a.reason == b.reason && a.message == b.message &&
          a.claims == b.claims && a.needs == b.needs && a.holds == b.holds &&
