@@ -93,7 +93,7 @@ class Score:
       self.unknown.append({**world, 'ours': ours['result']})
     elif name:
       self.differences[name] += 1
-    elif spellings(official) != spellings(ours):
+    elif official['result'] != 'interrupted' and spellings(official) != spellings(ours):
       self.spelt.append(f'{world["id"]}: {spellings(official)} {spellings(ours)}')
 
   def print(self):

@@ -63,7 +63,11 @@ func charged(w *World) *World {
 	recorded := map[structured.DeviceID]*resourceapi.Device{}
 	unrecorded := map[structured.DeviceID]bool{}
 	for _, claim := range w.Allocated {
-		if held := claim.Status.Allocation.Devices.Results[0]; held.AdminAccess == nil && w.Charges[claim.UID] == nil {
+		results := claim.Status.Allocation.Devices.Results
+		if len(results) == 0 {
+			continue
+		}
+		if held := results[0]; held.AdminAccess == nil && w.Charges[claim.UID] == nil {
 			unrecorded[structured.MakeDeviceID(held.Driver, held.Pool, held.Device)] = true
 		}
 		for _, charge := range w.Charges[claim.UID] {
