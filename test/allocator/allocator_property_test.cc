@@ -118,7 +118,7 @@ struct TrialBed {
                              attributes, requests)
                     .ok());
     eligibility.emplace(inventory, holdings, requests, selectors, attributes,
-                        true);
+                        options);
     trial.emplace(inventory, requests, *eligibility, attributes,
                   holdings.counters);
   }
@@ -128,6 +128,7 @@ struct TrialBed {
   AttributeTable attributes;
   Holdings holdings;
   Requests requests;
+  const Options options;
   std::optional<Eligibility> eligibility;
   std::optional<Trial> trial;
 };
