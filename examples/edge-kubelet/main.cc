@@ -2,150 +2,178 @@
 //
 // edge-kubelet: runs the pods of a directory of manifests with a container
 // runtime, and gives them their devices (README.md).
-#include <devmgr/duration.h>
+#include <devmgr/cri_shim.h>
+#include <devmgr/inspection.h>
 #include <devmgr/version.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
+#include <future>
+#include <thread>
 #include <vector>
 
-#include "cri_client.h"
 #include "node.h"
+
+namespace edge {
+
+namespace fs = std::filesystem;
+
+void Log(const std::string& text) {
+  std::fprintf(stderr, "edge-kubelet: %s\n", text.c_str());
+}
 
 namespace {
 
 struct Flags {
-  std::string root;
+  fs::path root;
   std::string runtime = "/run/containerd/containerd.sock";
   std::string node_name;
-  std::vector<std::string> cdi_spec_dirs;
-  std::string cdi = "edits";
-  std::string back_off = "10s";
-  std::string back_off_max = "5m";
+  std::vector<fs::path> cdi_spec_dirs;
+  double back_off = 10;
+  double back_off_max = 300;
 };
 
 void Declare(CLI::App* app, Flags* flags) {
   app->add_option("--root", flags->root,
                   "Keep all state below DIR, and run the pods of DIR/manifests")
-      ->required()
-      ->type_name("DIR");
+      ->required();
   app->add_option("--runtime-endpoint", flags->runtime,
-                  "Socket of the container runtime")
-      ->type_name("SOCKET")
-      ->capture_default_str();
+                  "Socket of the container runtime (default: containerd's)");
   app->add_option("--node-name", flags->node_name,
-                  "Name of this node; pods of other nodes are ignored")
-      ->type_name("NAME");
-  app->add_option("--cdi", flags->cdi,
-                  "How the runtime gets CDI devices: by `names`, if it "
-                  "supports CDI, or by the `edits` of their spec files")
-      ->check(CLI::IsMember(std::vector<std::string>{"names", "edits"}))
-      ->capture_default_str();
+                  "Name of this node; pods of other nodes are ignored");
   app->add_option("--cdi-spec-dir", flags->cdi_spec_dirs,
                   "Directory of CDI specs; may be repeated, the last one has "
                   "the highest priority (default: /etc/cdi, /var/run/cdi and "
-                  "DIR/cdi)")
-      ->type_name("DIR");
+                  "DIR/cdi)");
   app->add_option("--back-off", flags->back_off,
-                  "Delay before the second restart of a container; doubles "
-                  "with each further one")
-      ->capture_default_str();
+                  "Seconds before the second restart of a container; doubles "
+                  "with each further one");
   app->add_option("--back-off-max", flags->back_off_max,
-                  "Longest delay before a restart; a container that ran for "
-                  "twice as long begins anew")
-      ->capture_default_str();
+                  "Most seconds before a restart; a container that ran for "
+                  "twice as long begins anew");
 }
 
-/// Prints what the runtime has of the pods of this root.
-int PrintStatus(const edge::NodeOptions& options) {
-  edge::CriClient client(options.runtime);
-  const auto sandboxes =
-      client.Sandboxes(edge::kRootLabel, options.root.string());
-  if (!sandboxes.ok()) {
-    std::fprintf(stderr, "edge-kubelet: %s\n",
-                 sandboxes.status().ToString().c_str());
-    return 1;
+devmgr::DeviceManagerOptions OptionsOf(const Flags& flags) {
+  devmgr::DeviceManagerOptions options;
+  options.state_dir = flags.root / "state";
+  options.plugin_registry_dir = flags.root / "plugins_registry";
+  options.device_plugin_dir = flags.root / "device-plugins";
+  options.cdi_spec_dirs = flags.cdi_spec_dirs;
+  options.node_name = flags.node_name;
+  options.actuate = devmgr::Actuate::kSource;
+  return options;
+}
+
+/// Pods of which something is left from a process before this one.
+std::vector<PodId> LeftPods(const fs::path& root) {
+  std::vector<PodId> pods;
+  for (const auto& folder : fs::directory_iterator(root / "pods")) {
+    const std::string text = folder.path().filename().string();
+    const auto first = text.find('_');  // No part of names.
+    const auto second = text.find('_', first + 1);
+    if (second == std::string::npos) continue;
+    pods.push_back(
+        {{text.substr(0, first), text.substr(first + 1, second - first - 1)},
+         {text.substr(second + 1)}});
   }
-  static constexpr const char* kStates[] = {"created", "running", "exited",
-                                            "unknown"};
-  std::printf("POD\tCONTAINER\tATTEMPT\tSTATE\tEXIT\tREASON\n");
-  for (const auto& sandbox : *sandboxes) {
-    const auto containers = client.ContainersOf(sandbox.metadata().uid());
-    if (!containers.ok()) continue;  // It went just now.
-    for (const auto& one : *containers) {
-      const auto status = client.StatusOf(one.id());
-      if (!status.ok() || one.pod_sandbox_id() != sandbox.id()) continue;
-      const bool exited = status->state() == edge::cri::CONTAINER_EXITED;
-      std::printf("%s/%s\t%s\t%u\t%s\t%s\t%s\n",
-                  sandbox.metadata().namespace_().c_str(),
-                  sandbox.metadata().name().c_str(),
-                  one.metadata().name().c_str(), one.metadata().attempt(),
-                  kStates[status->state() & 3],
-                  exited ? std::to_string(status->exit_code()).c_str() : "-",
-                  exited ? status->reason().c_str() : "-");
+  return pods;
+}
+
+/// Returns on errors only: the process may end at any time, and another one
+/// goes on where it was.
+absl::Status Serve(const Flags& flags) {
+  const fs::path& root = flags.root;
+  for (const char* folder : {"manifests", "plugins", "cdi", "pods"}) {
+    fs::create_directories(root / folder);
+  }
+  Node node(root);
+  node.back_off = {milliseconds(std::lround(1'000 * flags.back_off)),
+                   milliseconds(std::lround(1'000 * flags.back_off_max))};
+  node.pods = std::make_unique<EndedPods>(
+      devmgr::WatchManifests(root / "manifests", flags.node_name));
+  const std::vector<PodId> left = LeftPods(root);
+  for (const PodId& pod : left) {
+    const std::string phase = ReadFile(node.FolderOf(pod) / "phase");
+    if (!phase.empty()) node.pods->Set(pod.name, phase);
+  }
+
+  devmgr::Host host;
+  host.objects = node.pods.get();
+  host.runtime = node.runtime.get();
+  host.log = [](devmgr::LogLevel level, std::string_view text) {
+    if (level >= devmgr::LogLevel::kWarning) Log(std::string(text));
+  };
+  host.act_on_pod = [&node](const devmgr::PodAction& action) {
+    // It is being stopped already.
+    if (action.kind == devmgr::PodAction::Kind::kStop) return;
+    Log("pod '" + action.name.ToString() + "' fails: " + action.reason + ": " +
+        action.message);
+    // Not on the manager's thread, since it writes.
+    std::thread([&node, action] {
+      node.End({action.name, action.pod}, "Failed").IgnoreError();
+    }).detach();
+  };
+  auto manager = devmgr::DeviceManager::Open(OptionsOf(flags), host);
+  if (!manager.ok()) return manager.status();
+  node.manager = *std::move(manager);
+  const auto server =
+      devmgr::InspectionServer::Start(*node.manager, root / "devmgr.sock");
+  if (!server.ok()) return server.status();
+
+  devmgr::CriShimOptions options;
+  options.proxy.listen = root / "cri.sock";
+  options.proxy.backend = flags.runtime;
+  options.cdi_spec_dirs = flags.cdi_spec_dirs;
+  options.manager = node.manager.get();
+  options.runtime_source = node.runtime.get();
+  const auto shim = devmgr::CriShim::Start(options);
+  if (!shim.ok()) return shim.status();
+
+  Log("runs the pods of '" + (root / "manifests").string() + "'");
+  std::map<devmgr::PodUid, std::future<void>> runs;
+  const auto run = [&](const PodId& pod) {
+    std::future<void>& end = runs[pod.uid];
+    if (end.valid() &&
+        end.wait_for(milliseconds(0)) == std::future_status::timeout) {
+      return;
+    }
+    end = std::async(std::launch::async, RunPod, &node, pod);
+  };
+  for (const PodId& pod : left) run(pod);
+  for (;; std::this_thread::sleep_for(kPeriod)) {
+    for (const devmgr::PodInfo& pod : node.manager->View()->Pods()) {
+      run({pod.name, pod.uid});
     }
   }
-  return 0;
 }
 
 }  // namespace
+}  // namespace edge
 
 int main(int argc, char** argv) {
-  // Before any thread starts, so that all of them leave the signals to us.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-
+  // Containers run on, and a kill at any moment has to be fine.
+  std::signal(SIGTERM, [](int) { std::_Exit(0); });
+  std::signal(SIGINT, [](int) { std::_Exit(0); });
   CLI::App app(
-      "Runs the pods of a directory of manifests with a container "
-      "runtime, and gives\nthem their devices. An example of the "
-      "library, and no kubelet.",
+      "Runs the pods of a directory of manifests with a container runtime, and "
+      "gives\nthem their devices. An example of the library, and no kubelet.",
       "edge-kubelet");
-  Flags flags;
+  edge::Flags flags;
   app.set_version_flag("--version",
                        "edge-kubelet " + std::string(devmgr::Version()));
-  Declare(&app, &flags);
-  const auto* status = app.add_subcommand(
-      "status",
-      "Print the containers of the pods, their exit codes and reasons");
+  edge::Declare(&app, &flags);
   CLI11_PARSE(app, argc, argv);
-  edge::NodeOptions options;
-  options.root = std::filesystem::absolute(flags.root).lexically_normal();
-  options.runtime = flags.runtime;
-  options.node_name = flags.node_name;
-  options.cdi_names = flags.cdi == "names";
-  options.cdi_spec_dirs = {flags.cdi_spec_dirs.begin(),
-                           flags.cdi_spec_dirs.end()};
-  if (options.cdi_spec_dirs.empty()) {
-    options.cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi", options.root / "cdi"};
+  flags.root = std::filesystem::absolute(flags.root).lexically_normal();
+  if (flags.cdi_spec_dirs.empty()) {
+    flags.cdi_spec_dirs = {"/etc/cdi", "/var/run/cdi", flags.root / "cdi"};
   }
-  const auto first = devmgr::ParseDuration(flags.back_off);
-  const auto last = devmgr::ParseDuration(flags.back_off_max);
-  if (!first || !last || first->count() == 0 || *last < *first) {
-    std::fprintf(stderr,
-                 "edge-kubelet: --back-off '%s' and --back-off-max '%s' are to "
-                 "be durations such as 10s, the latter no shorter\n",
-                 flags.back_off.c_str(), flags.back_off_max.c_str());
-    return 2;
+  try {
+    edge::Log(std::string(edge::Serve(flags).message()));
+  } catch (const std::filesystem::filesystem_error& error) {
+    edge::Log(error.what());
   }
-  options.back_off = {*first, *last};
-  if (status->parsed()) return PrintStatus(options);
-
-  edge::Node node(options);
-  if (const absl::Status opened = node.Open(); !opened.ok()) {
-    std::fprintf(stderr, "edge-kubelet: %s\n",
-                 std::string(opened.message()).c_str());
-    std::_Exit(1);
-  }
-  int signal = 0;
-  sigwait(&signals, &signal);
-  // Containers run on. A kill at any moment has to be fine, so there is nothing
-  // to be done before the end, and calls under way are not waited for.
-  std::_Exit(0);
+  std::_Exit(1);
 }

@@ -1,218 +1,145 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pod_steps.h"
-
 #include <algorithm>
+
+#include "pod.h"
 
 namespace edge {
 namespace {
 
+using devmgr::ContainerRun;
+using devmgr::PodRun;
 using Kind = PlannedContainer::Kind;
-using State = SeenContainer::State;
+using State = devmgr::RuntimeContainer::State;
 
-class Steps {
- public:
-  Steps(const PodPlan& plan, const SeenPod& seen, const BackOff& back_off,
-        Time now)
-      : plan_(plan), seen_(seen), back_off_(back_off), now_(now) {
-    for (const SeenSandbox& sandbox : seen.sandboxes) {
-      if (!sandbox_ || sandbox.attempt > sandbox_->attempt) sandbox_ = &sandbox;
+bool HasBegun(const PodRun& run, const PlannedContainer& planned) {
+  const ContainerRun* one = Newest(run, planned.name);
+  return one != nullptr && one->state != State::kCreated;
+}
+
+bool AnyAppHasBegun(const PodPlan& plan, const PodRun& run) {
+  return std::any_of(plan.containers.begin(), plan.containers.end(),
+                     [&](const PlannedContainer& planned) {
+                       return planned.kind == Kind::kApp &&
+                              HasBegun(run, planned);
+                     });
+}
+
+/// And it is known how. The runtime is asked for that after it was listed.
+bool HasExited(const ContainerRun* one) {
+  return one != nullptr && one->state == State::kExited && one->finished_at;
+}
+
+/// It has ended for good. Sidecars never do.
+bool IsDone(const PodPlan& plan, Kind kind, const ContainerRun* one) {
+  if (!HasExited(one)) return false;
+  if (kind == Kind::kSidecar) return false;
+  if (kind == Kind::kApp && plan.restart_policy == "Always") return false;
+  return plan.restart_policy == "Never" || one->exit_code == 0;
+}
+
+/// When `exited` is to be followed by another attempt.
+WallTime DueAt(PlannedContainer* planned, const ContainerRun& exited,
+               const BackOff& back_off) {
+  const WallTime began = exited.started_at.value_or(*exited.finished_at);
+  if (*exited.finished_at - began > 2 * back_off.last) {
+    planned->recovered_attempt = exited.attempt;
+  }
+  milliseconds delay{0};
+  for (auto i = planned->recovered_attempt;
+       i < exited.attempt && delay < back_off.last; ++i) {
+    delay = std::max(2 * delay, back_off.first);
+  }
+  return *exited.finished_at + std::min(delay, back_off.last);
+}
+
+/// What has to go before anything is started.
+std::optional<Step> CleanUp(const PodRun& run) {
+  for (const devmgr::SandboxRun& one : run.sandboxes) {
+    // With its containers: the pod begins anew.
+    if (!one.ready) return Step{"RemovePodSandbox", one.id};
+  }
+  for (const ContainerRun& one : run.containers) {
+    // The runtime has lost sight of it.
+    if (one.state == State::kUnknown) return Step{"StopContainer", one.id};
+    // One that was created and never started may have devices of before; of
+    // those that have exited the last one says how it went.
+    if (one.state == State::kCreated ||
+        (one.state == State::kExited && Newest(run, one.name) != &one)) {
+      return Step{"RemoveContainer", one.id};
     }
   }
+  return std::nullopt;
+}
 
-  Step Next(Goal goal) {
-    if (goal == Goal::kGone) {
-      return {seen_.sandboxes.empty() ? Step::Kind::kForget
-                                      : Step::Kind::kRemovePod};
-    }
-    const std::string phase = goal == Goal::kHold ? "" : PhaseOfEnd();
-    if (goal == Goal::kEnd || !phase.empty()) {
-      Step end{InUse() || goal == Goal::kRun ? Step::Kind::kEnd
-                                             : Step::Kind::kWait};
-      end.phase = phase;
-      return end;
-    }
-    if (goal == Goal::kHold) return {};
-    if (auto step = CleanUp()) return *step;
-    if (sandbox_ == nullptr || !sandbox_->ready) {
-      Step run{Step::Kind::kRunSandbox};
-      run.attempt = sandbox_ == nullptr ? 0 : sandbox_->attempt + 1;
-      return run;
-    }
-    if (auto step = StartNext()) return *step;
-    Step wait;
-    wait.until = due_;
-    return wait;
-  }
-
- private:
-  /// The newest of that name: in all sandboxes, or in the present one.
-  const SeenContainer* Newest(const std::string& name, bool present) const {
-    const SeenContainer* newest = nullptr;
-    for (const SeenContainer& one : seen_.containers) {
-      if (one.name != name) continue;
-      if (present && (!sandbox_ || one.sandbox_id != sandbox_->id)) continue;
-      if (newest == nullptr || one.attempt > newest->attempt) newest = &one;
-    }
-    return newest;
-  }
-
-  bool InUse() const {
-    return std::any_of(seen_.sandboxes.begin(), seen_.sandboxes.end(),
-                       [](const auto& sandbox) { return sandbox.ready; }) ||
-           std::any_of(seen_.containers.begin(), seen_.containers.end(),
-                       [](const auto& one) { return MayRun(one); });
-  }
-  static bool MayRun(const SeenContainer& one) {
-    return one.state == State::kRunning || one.state == State::kUnknown;
-  }
-
-  /// Whether it runs again after `exited`. Sidecars always do.
-  bool Restarts(Kind kind, const SeenContainer& exited) const {
-    if (kind == Kind::kSidecar) return true;
-    if (kind == Kind::kInit) {
-      return exited.exit_code != 0 && plan_.restart_policy != "Never";
-    }
-    return plan_.restart_policy == "Always" ||
-           (plan_.restart_policy == "OnFailure" && exited.exit_code != 0);
-  }
-
-  bool AnyAppBegan(bool present) const {
-    return std::any_of(plan_.containers.begin(), plan_.containers.end(),
-                       [&](const PlannedContainer& planned) {
-                         return planned.kind == Kind::kApp &&
-                                Began(planned, present);
-                       });
-  }
-  bool Began(const PlannedContainer& planned, bool present) const {
-    const SeenContainer* one = Newest(planned.name, present);
-    return one != nullptr && one->state != State::kCreated;
-  }
-
-  /// `Succeeded` or `Failed` when no container is to run any more; else empty.
-  std::string PhaseOfEnd() const {
-    const bool never = plan_.restart_policy == "Never";
-    const bool began = AnyAppBegan(false);
-    // With `Never` there is no second sandbox once a container has begun.
-    const bool lost = never && began && (!sandbox_ || !sandbox_->ready);
-    bool failed = false, all = !plan_.containers.empty();
-    for (const PlannedContainer& planned : plan_.containers) {
-      const SeenContainer* one = Newest(planned.name, false);
-      const bool exited = one != nullptr && one->state == State::kExited;
-      if (planned.kind == Kind::kInit && exited && one->exit_code != 0 &&
-          never && !began) {
-        return "Failed";
+Step StartNext(PodPlan* plan, const PodRun& run, const BackOff& back_off,
+               WallTime now) {
+  const bool is_initialized = AnyAppHasBegun(*plan, run);
+  Step wait;
+  for (auto it = plan->containers.begin(); it != plan->containers.end(); ++it) {
+    // Init containers are not run again once they have all ended.
+    if (it->kind == Kind::kInit && is_initialized) continue;
+    const ContainerRun* one = Newest(run, it->name);
+    if (one == nullptr) return {"CreateContainer", it->name};
+    if (IsDone(*plan, it->kind, one)) continue;
+    if (HasExited(one)) {
+      const WallTime due = DueAt(&*it, *one, back_off);
+      // A clock that was set back is not to hold it up.
+      if (due <= now || *one->finished_at > now) {
+        return {"CreateContainer", it->name, one->attempt + 1};
       }
-      if (planned.kind != Kind::kApp) continue;
-      if (exited && !Restarts(planned.kind, *one)) {
-        failed = failed || one->exit_code != 0;
-      } else if (lost && !exited) {
-        failed = true;
-      } else {
-        all = false;
-      }
+      wait.until = std::min(wait.until.value_or(due), due);
+    } else if (it->kind != Kind::kInit) {
+      continue;
     }
-    return !all ? "" : failed ? "Failed" : "Succeeded";
+    // Those behind it have to wait, unless one of them has begun already.
+    const bool is_passed =
+        it->kind == Kind::kApp ||
+        std::any_of(it + 1, plan->containers.end(),
+                    [&](const auto& later) { return HasBegun(run, later); });
+    if (!is_passed) break;
   }
-
-  /// What has to go before anything is started.
-  std::optional<Step> CleanUp() const {
-    for (const SeenContainer& one : seen_.containers) {
-      const bool present = sandbox_ && one.sandbox_id == sandbox_->id;
-      if (MayRun(one) && (!present || !sandbox_->ready)) {
-        return Of(Step::Kind::kStopSandbox, one.sandbox_id);
-      }
-      if (one.state == State::kUnknown) {
-        return Of(Step::Kind::kStopContainer, one.id);
-      }
-      // One that was created and never started may have devices of before; of
-      // those that have exited the last one says how it went.
-      if (one.state == State::kCreated ||
-          (one.state == State::kExited && Newest(one.name, false) != &one)) {
-        return Of(Step::Kind::kRemoveContainer, one.id);
-      }
-    }
-    for (const SeenSandbox& old : seen_.sandboxes) {
-      if (&old == sandbox_) continue;
-      if (old.ready) return Of(Step::Kind::kStopSandbox, old.id);
-      const bool empty = std::none_of(
-          seen_.containers.begin(), seen_.containers.end(),
-          [&](const auto& one) { return one.sandbox_id == old.id; });
-      if (empty) return Of(Step::Kind::kRemoveSandbox, old.id);
-    }
-    return std::nullopt;
-  }
-  static Step Of(Step::Kind kind, const std::string& id) {
-    Step step{kind};
-    step.id = id;
-    return step;
-  }
-
-  std::optional<Step> StartNext() {
-    const bool initialized = AnyAppBegan(true);
-    for (auto it = plan_.containers.begin(); it != plan_.containers.end();
-         ++it) {
-      // Init containers are not run again once they have all ended.
-      if (it->kind == Kind::kInit && initialized) continue;
-      const SeenContainer* one = Newest(it->name, it->kind != Kind::kApp);
-      const bool done = one != nullptr && one->state == State::kExited &&
-                        !Restarts(it->kind, *one);
-      if (one == nullptr || (!done && one->sandbox_id != sandbox_->id)) {
-        return Start(*it);
-      }
-      // It has ended, or is a sidecar or an app that runs.
-      if (done || (one->state == State::kRunning && it->kind != Kind::kInit)) {
-        continue;
-      }
-      if (one->state == State::kExited && IsDue(*one)) return Start(*it);
-      // Those behind it have to wait, unless one of them has begun already.
-      const bool passed =
-          it->kind == Kind::kApp ||
-          std::any_of(it + 1, plan_.containers.end(),
-                      [&](const auto& later) { return Began(later, true); });
-      if (!passed) return std::nullopt;
-    }
-    return std::nullopt;
-  }
-
-  /// It ran for so long that its crashes of before do not count.
-  bool HasRecovered(const SeenContainer& exited) const {
-    return exited.finished_at - exited.started_at > 2 * back_off_.last;
-  }
-
-  bool IsDue(const SeenContainer& exited) {
-    if (HasRecovered(exited)) return true;
-    const Time due = exited.finished_at + exited.back_off;
-    // A clock that was set back is not to hold it up.
-    if (due <= now_ || exited.finished_at > now_) return true;
-    due_ = due_ ? std::min(*due_, due) : due;
-    return false;
-  }
-
-  Step Start(const PlannedContainer& planned) const {
-    Step step{Step::Kind::kStartContainer};
-    step.container = planned;
-    const SeenContainer* last = Newest(planned.name, false);
-    if (last == nullptr) return step;
-    step.attempt = last->attempt + 1;
-    const bool anew = HasRecovered(*last) || last->back_off.count() == 0;
-    step.back_off = anew ? std::min(back_off_.first, back_off_.last)
-                         : std::min(2 * last->back_off, back_off_.last);
-    return step;
-  }
-
-  const PodPlan& plan_;
-  const SeenPod& seen_;
-  const BackOff& back_off_;
-  const Time now_;
-  const SeenSandbox* sandbox_ = nullptr;  ///< The present one.
-  std::optional<Time> due_;  ///< Of the first restart that has to wait.
-};
+  return wait;
+}
 
 }  // namespace
 
-Step NextStep(const PodPlan& plan, const SeenPod& seen, Goal goal,
-              const BackOff& back_off, Time now) {
-  return Steps(plan, seen, back_off, now).Next(goal);
+const ContainerRun* Newest(const PodRun& run, const std::string& name) {
+  const ContainerRun* newest = nullptr;
+  for (const ContainerRun& one : run.containers) {
+    if (one.name != name) continue;
+    if (newest == nullptr || one.attempt > newest->attempt) newest = &one;
+  }
+  return newest;
+}
+
+std::string PhaseOf(const PodPlan& plan, const PodRun& run) {
+  const bool never = plan.restart_policy == "Never";
+  const bool has_begun = AnyAppHasBegun(plan, run);
+  // With `Never` there is no second sandbox once a container has begun.
+  const bool is_lost =
+      never && has_begun &&
+      std::none_of(run.sandboxes.begin(), run.sandboxes.end(),
+                   [](const auto& sandbox) { return sandbox.ready; });
+  bool has_failed = false;
+  for (const PlannedContainer& planned : plan.containers) {
+    const ContainerRun* one = Newest(run, planned.name);
+    const bool is_done = IsDone(plan, planned.kind, one);
+    const bool failed = !is_done || one->exit_code != 0;
+    if (planned.kind == Kind::kApp) {
+      if (!is_done && !is_lost) return "";
+      has_failed = has_failed || failed;
+    } else if (is_done && failed && !has_begun) {
+      return "Failed";
+    }
+  }
+  return has_failed ? "Failed" : "Succeeded";
+}
+
+Step NextStep(PodPlan* plan, const PodRun& run, const BackOff& back_off,
+              WallTime now) {
+  if (run.sandboxes.empty()) return {"RunPodSandbox"};
+  if (const auto step = CleanUp(run)) return *step;
+  return StartNext(plan, run, back_off, now);
 }
 
 }  // namespace edge

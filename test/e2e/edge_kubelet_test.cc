@@ -10,7 +10,10 @@
 #include "support/status_matchers.h"
 // clang-format on
 
+#include <devmgr/runtime_source.h>
+
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -97,9 +100,9 @@ class EdgeKubeletTest : public ::testing::Test {
             "--cdi-spec-dir",
             (node_.root() / "cdi").string(),
             "--back-off",
-            "50ms",
+            "0.05",
             "--back-off-max",
-            "200ms",
+            "0.2",
             "--runtime-endpoint",
             containerd_->socket().string()};
   }
@@ -117,14 +120,26 @@ class EdgeKubeletTest : public ::testing::Test {
     return ReadAll(node_.root() / "logs" / ("default_p_" + std::string(kUid)) /
                    container / (std::to_string(attempt) + ".log"));
   }
+  /// The containers that the runtime has of pods, one on a line: pod, name,
+  /// attempt, state, exit code.
   std::string Status() const {
-    std::vector<std::string> words = {std::string(DEVMGR_EXAMPLES_DIR) +
-                                      "/edge-kubelet/edge-kubelet"};
-    for (const std::string& flag : Flags()) words.push_back(flag);
-    words.emplace_back("status");
-    std::string output;
-    EXPECT_EQ(RunProgram(words, &output), 0) << output;
-    return output;
+    const auto runtime = WatchRuntime(containerd_->socket());
+    std::promise<void> looked;
+    EXPECT_TRUE(runtime->Refresh([&looked] { looked.set_value(); }));
+    looked.get_future().wait();
+    const auto now = runtime->Snapshot();
+    EXPECT_TRUE(now->known) << now->reason;
+    std::string text;
+    for (const auto& [uid, pod] : now->pods) {
+      for (const ContainerRun& one : pod->containers) {
+        text += pod->name.ToString() + "\t" + one.name + "\t" +
+                std::to_string(one.attempt) + "\t" +
+                std::string(RuntimeContainerStateName(one.state)) + "\t" +
+                (one.finished_at ? std::to_string(one.exit_code) : "-") +
+                "\t\n";
+      }
+    }
+    return text;
   }
   void WaitForRelease() {
     const Exit gone =

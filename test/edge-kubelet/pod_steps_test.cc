@@ -2,8 +2,6 @@
 //
 // The order of containers, restarts and ends, held against a runtime that is a
 // few values.
-#include "examples/edge-kubelet/pod_steps.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -11,13 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "examples/edge-kubelet/pod.h"
+
 namespace edge {
 namespace {
 
 using namespace std::chrono_literals;
 using Kind = PlannedContainer::Kind;
-using State = SeenContainer::State;
-using Do = Step::Kind;
+using State = devmgr::RuntimeContainer::State;
 
 /// Carries out steps on values; containers end when the test says so.
 class PodStepsTest : public ::testing::Test {
@@ -27,69 +26,59 @@ class PodStepsTest : public ::testing::Test {
     plan_ = {policy, std::move(containers)};
   }
 
-  Step Next(Goal goal = Goal::kRun) const {
-    return NextStep(plan_, seen_, goal, back_off_, now_);
-  }
+  Step Next() { return NextStep(&plan_, run_, back_off_, now_); }
 
   /// Takes steps until there is nothing to do; what was done, in words.
   std::string Settle() {
     std::string done;
     for (int i = 0; i < 50; ++i) {
+      const std::string phase = PhaseOf(plan_, run_);
       const Step step = Next();
-      if (step.kind == Do::kWait) return done;
-      done += (done.empty() ? "" : " ") + Take(step);
-      if (step.kind == Do::kEnd) return done;
+      if (step.call.empty() && phase.empty()) return done;
+      if (!done.empty()) done += " ";
+      if (!phase.empty()) return done + phase;
+      done += Take(step);
     }
     return done + " without end";
   }
 
   std::string Take(const Step& step) {
-    switch (step.kind) {
-      case Do::kRunSandbox:
-        seen_.sandboxes.push_back(
-            {"s" + std::to_string(step.attempt), step.attempt, true});
-        return seen_.sandboxes.back().id;
-      case Do::kStartContainer: {
-        SeenContainer one{step.container.name + std::to_string(step.attempt),
-                          seen_.sandboxes.back().id, step.container.name,
-                          step.attempt, State::kRunning};
-        one.back_off = step.back_off;
-        one.started_at = now_;
-        seen_.containers.push_back(one);
-        return one.id;
-      }
-      case Do::kRemoveContainer:
-        std::erase_if(seen_.containers,
-                      [&](const auto& one) { return one.id == step.id; });
-        return "-" + step.id;
-      case Do::kRemoveSandbox:
-        std::erase_if(seen_.sandboxes,
-                      [&](const auto& one) { return one.id == step.id; });
-        return "-" + step.id;
-      case Do::kStopSandbox:
-        LoseSandbox(step.id);
-        return "stop:" + step.id;
-      case Do::kEnd:
-        return step.phase;
-      default:
-        return "unexpected step";
+    if (step.call == "RunPodSandbox") {
+      run_.sandboxes.push_back({"s" + std::to_string(sandboxes_++), 0, true});
+      return run_.sandboxes.back().id;
     }
+    if (step.call == "CreateContainer") {
+      devmgr::ContainerRun one;
+      one.id = step.what + std::to_string(step.attempt);
+      one.name = step.what;
+      one.attempt = step.attempt;
+      one.state = State::kRunning;
+      one.started_at = now_;
+      run_.containers.push_back(one);
+      return one.id;
+    }
+    if (step.call == "RemoveContainer") {
+      std::erase_if(run_.containers,
+                    [&](const auto& one) { return one.id == step.what; });
+      return "-" + step.what;
+    }
+    if (step.call == "RemovePodSandbox") {
+      run_ = {};
+      return "-" + step.what;
+    }
+    return "unexpected step " + step.call;
   }
 
   /// A machine that was off, or a sandbox that died.
-  void LoseSandbox(const std::string& id) {
-    for (SeenSandbox& one : seen_.sandboxes) {
-      if (one.id == id) one.ready = false;
-    }
-    for (SeenContainer& one : seen_.containers) {
-      if (one.sandbox_id == id && one.state == State::kRunning) {
-        Exit(one.name, 255);
-      }
+  void LoseSandbox() {
+    run_.sandboxes[0].ready = false;
+    for (devmgr::ContainerRun& one : run_.containers) {
+      if (one.state == State::kRunning) Exit(one.name, 255);
     }
   }
 
   void Exit(const std::string& name, int code) {
-    for (SeenContainer& one : seen_.containers) {
+    for (devmgr::ContainerRun& one : run_.containers) {
       if (one.name != name || one.state != State::kRunning) continue;
       one.state = State::kExited;
       one.exit_code = code;
@@ -100,9 +89,10 @@ class PodStepsTest : public ::testing::Test {
   }
 
   PodPlan plan_;
-  SeenPod seen_;
+  devmgr::PodRun run_;
+  int sandboxes_ = 0;
   BackOff back_off_;
-  Time now_ = Time(1'000'000s);
+  WallTime now_ = WallTime(1'000'000s);
 };
 
 TEST_F(PodStepsTest, ContainersStartInASandboxInTheirOrder) {
@@ -228,7 +218,8 @@ TEST_F(PodStepsTest, RestartPoliciesDecideAboutTheEnd) {
                         {"OnFailure", 1, "a1 -a0"},
                         {"Never", 0, "Succeeded"},
                         {"Never", 1, "Failed"}}) {
-    seen_ = {};
+    run_ = {};
+    sandboxes_ = 0;
     Plan(c.policy, {{"a"}});
     Settle();
     Exit("a", c.code);
@@ -243,9 +234,6 @@ TEST_F(PodStepsTest, APodIsOverWhenItsLastContainerIsWhateverSidecarsDo) {
   EXPECT_EQ(Settle(), "");
   Exit("b", 0);
   EXPECT_EQ(Settle(), "Failed");
-  EXPECT_EQ(Next(Goal::kEnd).kind, Do::kEnd);  // The sidecar runs.
-  LoseSandbox("s0");
-  EXPECT_EQ(Next(Goal::kEnd).kind, Do::kWait);
 }
 
 TEST_F(PodStepsTest, ALostSandboxIsReplacedAndInitContainersRunAgain) {
@@ -253,19 +241,21 @@ TEST_F(PodStepsTest, ALostSandboxIsReplacedAndInitContainersRunAgain) {
   Settle();
   Exit("i", 0);
   EXPECT_EQ(Settle(), "a0");
-  LoseSandbox("s0");
-  EXPECT_EQ(Settle(), "s1 i1 -i0");
+  LoseSandbox();
+  EXPECT_EQ(Settle(), "-s0 s1 i0");
   Exit("i", 0);
-  EXPECT_EQ(Settle(), "a1 -a0 -s0");
+  EXPECT_EQ(Settle(), "a0");
 }
 
-TEST_F(PodStepsTest, AfterALostSandboxOnFailureKeepsWhatHasSucceeded) {
+TEST_F(PodStepsTest, AfterALostSandboxAllBeginsAnewUnlessAllHasSucceeded) {
   Plan("OnFailure", {{"a"}, {"b"}});
   Settle();
   Exit("a", 0);
-  LoseSandbox("s0");
-  EXPECT_EQ(Settle(), "s1 b1 -b0");
+  LoseSandbox();
+  EXPECT_EQ(Settle(), "-s0 s1 a0 b0");
+  Exit("a", 0);
   Exit("b", 0);
+  LoseSandbox();
   EXPECT_EQ(Settle(), "Succeeded");
 }
 
@@ -273,40 +263,35 @@ TEST_F(PodStepsTest, WithNeverALostSandboxIsTheEnd) {
   Plan("Never", {{"a"}, {"b"}});
   EXPECT_EQ(Take(Next()), "s0");
   EXPECT_EQ(Take(Next()), "a0");
-  LoseSandbox("s0");
+  LoseSandbox();
   EXPECT_EQ(Settle(), "Failed");
 }
 
 TEST_F(PodStepsTest, WhatWasCreatedAndNotStartedIsMadeAnew) {
   Plan("Always", {{"a"}});
   Settle();
-  seen_.containers[0].state = State::kCreated;
+  run_.containers[0].state = State::kCreated;
   EXPECT_EQ(Settle(), "-a0 a0");
 }
 
 TEST_F(PodStepsTest, WhatTheRuntimeLostSightOfIsStoppedFirst) {
   Plan("Always", {{"a"}});
   Settle();
-  seen_.containers[0].state = State::kUnknown;
-  EXPECT_EQ(Next().kind, Do::kStopContainer);
-  EXPECT_EQ(Next().id, "a0");
-  seen_.sandboxes[0].ready = false;
-  EXPECT_EQ(Next().kind, Do::kStopSandbox);
+  run_.containers[0].state = State::kUnknown;
+  EXPECT_EQ(Next().call, "StopContainer");
+  EXPECT_EQ(Next().what, "a0");
+  run_.sandboxes[0].ready = false;
+  EXPECT_EQ(Next().call, "RemovePodSandbox");
 }
 
-TEST_F(PodStepsTest, APodWithoutDevicesIsLeftAlone) {
-  Plan("Always", {{"a"}, {"b"}});
-  EXPECT_EQ(Next(Goal::kHold).kind, Do::kWait);
+TEST_F(PodStepsTest, AnEndThatIsNotKnownYetIsWaitedFor) {
+  Plan("Never", {{"a"}});
   Settle();
   Exit("a", 1);
-  EXPECT_EQ(Next(Goal::kHold).kind, Do::kWait);
-}
-
-TEST_F(PodStepsTest, APodThatIsGoneIsRemovedThenForgotten) {
-  EXPECT_EQ(Next(Goal::kGone).kind, Do::kForget);
-  Plan("Always", {{"a"}});
-  Settle();
-  EXPECT_EQ(Next(Goal::kGone).kind, Do::kRemovePod);
+  run_.containers[0].finished_at.reset();
+  EXPECT_EQ(Settle(), "");
+  run_.containers[0].finished_at = now_;
+  EXPECT_EQ(Settle(), "Failed");
 }
 
 TEST_F(PodStepsTest, AdoptionStartsNothingTwice) {
@@ -315,7 +300,7 @@ TEST_F(PodStepsTest, AdoptionStartsNothingTwice) {
   Exit("i", 0);
   Settle();
   // Another process sees what the runtime has, and nothing else.
-  const SeenPod before = seen_;
+  const devmgr::PodRun before = run_;
   EXPECT_EQ(Settle(), "");
   EXPECT_EQ(before.containers.size(), 3u);
 }
