@@ -82,11 +82,13 @@ func charged(w *World) *World {
 			raiseCounters(recorded[charge.id()], charge.Counters)
 		}
 	}
-	for id, device := range recorded {
-		if !unrecorded[id] {
-			devices[id].ConsumesCounters = device.ConsumesCounters
+	// Slices of several generations or nodes may have a device of that name.
+	eachDevice(result, func(slice *resourceapi.ResourceSlice, device *resourceapi.Device) {
+		id := structured.MakeDeviceID(slice.Spec.Driver, slice.Spec.Pool.Name, device.Name)
+		if charges := recorded[id]; charges != nil && !unrecorded[id] {
+			device.ConsumesCounters = charges.DeepCopy().ConsumesCounters
 		}
-	}
+	})
 	return result
 }
 
