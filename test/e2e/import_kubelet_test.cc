@@ -91,9 +91,9 @@ class ImportKubeletTest : public ::testing::Test {
 
 TEST_F(ImportKubeletTest, AFileThatCannotBeReadPreventsTheStart) {
   folder_.Write(TpusOf({"u-p"}));
-  // What root cannot read either.
+  // Root cannot open a link that leads to itself either.
   fs::remove(folder_.devices_file());
-  fs::create_directory(folder_.devices_file());
+  fs::create_symlink(folder_.devices_file(), folder_.devices_file());
   std::vector<std::string> args = Flag();
   args.insert(args.begin(), {"--root", node_.root().string()});
   const Exit exit = RunTool("devmgrd", args);
