@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <absl/strings/str_cat.h>
+
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -48,14 +50,15 @@ void Review(const json& given, const json& known, const std::string& path,
   if (known.is_array()) {
     for (const json& one : given.get_ref<const json::array_t&>()) {
       const std::string name = one.is_object() ? one.value("name", "") : "";
-      Review(one, known[0], name.empty() ? path : path + "[" + name + "]",
-             ignored, refused);
+      Review(one, known[0],
+             name.empty() ? path : absl::StrCat(path, "[", name, "]"), ignored,
+             refused);
     }
   }
   if (!known.is_object()) return;
   for (const auto& [key, value] : given.get_ref<const json::object_t&>()) {
-    Review(value, known.at(known.contains(key) ? key : "*"), path + "." + key,
-           ignored, refused);
+    Review(value, known.at(known.contains(key) ? key : "*"),
+           absl::StrCat(path, ".", key), ignored, refused);
   }
 }
 

@@ -240,9 +240,9 @@ class PodRunner {
       calls.push_back(std::async(std::launch::async, stop, std::cref(one)));
     }
     calls.clear();  // When they have ended.
-    for (auto it = plan_.containers.rbegin(); it != plan_.containers.rend();
-         ++it) {
-      if (it->kind == PlannedContainer::Kind::kSidecar) stop(*it);
+    for (std::size_t i = plan_.containers.size(); i-- > 0;) {
+      const PlannedContainer& one = plan_.containers[i];
+      if (one.kind == PlannedContainer::Kind::kSidecar) stop(one);
     }
     return CallForSandboxes("StopPodSandbox", run);
   }
