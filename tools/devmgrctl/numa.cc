@@ -187,7 +187,7 @@ absl::Status GetNuma(const Session& session, Inspector& inspector) {
               {"devicesOnNoNode", NumaItemsOf(info->nowhere)},
               {"problems", info->problems}};
     body["items"] = std::move(items);
-    PrintDocument(session.out(), DocumentOf("NumaNodeList", std::move(body)),
+    PrintDocument(session.out(), DocumentOf("NumaNodeList", body),
                   session.options().format);
     return absl::OkStatus();
   }
