@@ -32,18 +32,9 @@ void LocalClaims::Exchange(const state::PodRecord& record,
       control::Deallocated(parts_.state, claims), parts_.state, *objects);
   without.state.Erase(record.uid);
   for (const ClaimUid& claim : claims) without.state.Erase(claim);
-  control::ProvideInput input{without.state,
-                              without.objects,
-                              parts_.node_name,
-                              parts_.served_by_class,
-                              parts_.driver_registered,
-                              parts_.extended_resources,
-                              parts_.now_ms(),
-                              parts_.random,
-                              parts_.hardware,
-                              parts_.evictions};
   const auto provision =
-      provider_.Provide(control::WithLocalStatus(**pod, without.state), input);
+      provider_.Provide(control::WithLocalStatus(**pod, without.state),
+                        Input(without.state, without.objects));
   if (!provision.ok()) return done(provision.status());
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
     return done(UnavailableError(
