@@ -54,9 +54,8 @@ bool IsClaimsDiffer(const absl::Status& status);
 /// plugins for their preference, reserve in one batch, let the plugins allocate
 /// in parallel, commit in one batch. Claims of the pod that this node has yet
 /// to allocate are chosen with its plan, and are in the batch that reserves.
-/// Whatever fails frees all that was
-/// reserved. Pods that cannot have their devices now wait in the queue. Lives
-/// on the manager's thread.
+/// Whatever fails frees all that was reserved. Pods that cannot have their
+/// devices now wait in the queue. Lives on the manager's thread.
 class DeviceAdmission {
  public:
   /// Everything is borrowed and must outlive this.
