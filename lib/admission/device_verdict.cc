@@ -99,7 +99,10 @@ Remedy RemedyFor(const Shortage& shortage) {
       kind == Shortage::Kind::kNeverAligned) {
     return Remedy::kNone;
   }
-  const bool plugin = kind == Shortage::Kind::kNotServed ||
+  // It may have connected before it has looked for its devices.
+  const bool lists_none =
+      kind == Shortage::Kind::kTooFewExist && shortage.listed == 0;
+  const bool plugin = lists_none || kind == Shortage::Kind::kNotServed ||
                       kind == Shortage::Kind::kHeldByClaims ||
                       kind == Shortage::Kind::kHandedOver;
   if (plugin) return Remedy::kPlugin;

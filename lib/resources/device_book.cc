@@ -331,12 +331,16 @@ void DeviceBook::OnList(const ResourceName& resource,
                         std::vector<device::Device> devices,
                         const plugin::ListProblems& problems) {
   DEVMGR_ASSERT_ON(parts_.executor);
-  const device::InventoryDelta delta = InventoryOf(resource).Report(
+  device::Inventory& inventory = InventoryOf(resource);
+  const device::EndpointState before = inventory.state();
+  const device::InventoryDelta delta = inventory.Report(
       generation, std::move(devices), HeldOf(resource), parts_.now_ms());
   KnowByList(resource, delta);
   ReportProblems(resource, problems);
   ReportProblems(resource, delta.problems);
   OnDelta(resource, delta);
+  // Also a list without devices ends a wait for the first one.
+  if (inventory.state() != before) parts_.on_plugin(resource);
 }
 
 void DeviceBook::ReportProblems(const ResourceName& resource,

@@ -34,6 +34,7 @@ Shortage Short(Shortage::Kind kind,
   shortage.state = state;
   shortage.requested = 2;
   shortage.available = 1;
+  shortage.listed = 3;
   return shortage;
 }
 
@@ -77,6 +78,14 @@ TEST(DeviceVerdictTest, BelowASchedulerALatePluginIsWaitedForAWhile) {
     EXPECT_EQ(over.verdict.reason, "UnexpectedAdmissionError");
     EXPECT_EQ(over.limit, std::nullopt);
   }
+}
+
+TEST(DeviceVerdictTest, BelowASchedulerAPluginWithoutDevicesIsWaitedFor) {
+  Shortage none = Short(Shortage::Kind::kTooFewExist);
+  none.listed = 0;
+  const DevicePolicy policy = Policy(Authority::kScheduler);
+  EXPECT_EQ(Judge(none, policy).verdict.kind, Kind::kWait);
+  EXPECT_EQ(Judge(none, policy, minutes(5)).verdict.kind, Kind::kReject);
 }
 
 TEST(DeviceVerdictTest, BelowASchedulerTooFewDevicesReject) {

@@ -158,6 +158,19 @@ TEST_F(DeviceNodeTest, APodWaitsForALatePlugin) {
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
+// A plugin may be connected before it has looked for its devices.
+TEST_F(DeviceNodeTest, AFirstListWithoutDevicesIsSaidAndRejectsNoPod) {
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.Start();
+  node_.plugins.Connect(kGpu);
+  node_.Publish(DevicePod("p", {{kGpu, 1}}));
+  ASSERT_TRUE(node_.WaitForReason("p", "PluginNotReady"));
+  node_.plugins.Report(kGpu, HealthyDevices(0));
+  ASSERT_TRUE(node_.WaitForReason("p", "NotEnoughDevices"));
+  node_.plugins.Report(kGpu, HealthyDevices(1));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
 TEST_F(DeviceNodeTest, AWaitNamesTheHolderAndEndsWithHim) {
   node_.Start();
   node_.plugins.Serve(kGpu, 2);
