@@ -32,7 +32,9 @@ ControlService::ControlService(DeviceManager& manager, WantedPods& wanted,
       wanted_(wanted),
       access_(access),
       endpoint_(endpoint),
-      watch_(*executor_, NewInstance()) {}
+      watch_(*executor_, NewInstance(), [this](const PodUid& uid) {
+        return manager_.View()->PodInfoOf(uid);
+      }) {}
 
 ControlService::~ControlService() {
   observation_.reset();

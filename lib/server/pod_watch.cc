@@ -34,9 +34,8 @@ void PodWatch::Put(const PodInfo& pod, bool gone) {
   Entry& entry = pods_[pod.uid];
   order_.erase(entry.number);
   gone_.erase(entry.number);
-  entry.pod = std::make_shared<const PodInfo>(pod);
   entry.number = ++last_;
-  entry.gone = gone;
+  entry.last = gone ? std::make_unique<const PodInfo>(pod) : nullptr;
   order_.emplace(entry.number, pod.uid);
   if (!gone) return;
   gone_.emplace(entry.number, pod.uid);
@@ -93,12 +92,8 @@ void PodWatch::SendTo(std::uint64_t id, Client& client) {
   int written = 0;
   auto next = order_.upper_bound(client.sent);
   for (; next != order_.end() && written < kMaxUnread; ++next) {
-    const Entry& entry = pods_.at(next->second);
     client.sent = next->first;
-    if (entry.gone && next->first <= client.list_from) continue;
-    Write(client, entry.gone ? Message::KIND_GONE : Message::KIND_POD,
-          entry.pod.get());
-    ++written;
+    if (SendPod(client, next->second, pods_.at(next->second))) ++written;
   }
   if (next == order_.end() && !client.listed) {
     client.listed = true;
@@ -116,6 +111,21 @@ void PodWatch::SendTo(std::uint64_t id, Client& client) {
       SendTo(id, found->second);
     });
   });
+}
+
+/// Whether there was anything to send.
+bool PodWatch::SendPod(const Client& client, const PodUid& uid,
+                       const Entry& entry) {
+  if (entry.last != nullptr) {
+    if (entry.number <= client.list_from) return false;
+    Write(client, Message::KIND_GONE, entry.last.get());
+    return true;
+  }
+  const auto pod = pod_of_(uid);
+  // That it is gone is the next that is heard of it.
+  if (!pod.ok()) return false;
+  Write(client, Message::KIND_POD, &*pod);
+  return true;
 }
 
 void PodWatch::Write(const Client& client, Message::Kind kind,
