@@ -47,7 +47,12 @@ HeldElsewhere::Devices HeldElsewhere::Follow(
     const state::State& state, const claim::PublishedHardware& published,
     const allocator::AllocatedState& held, const PodUid& pod) {
   Devices devices{held, {}};
-  if (published.empty() && version_ == published.version()) return devices;
+  if (published.empty()) {
+    // Records that have changed since would stay for it.
+    *this = {};
+    version_ = published.version();
+    return devices;
+  }
   FollowState(state, published);
   for (const auto& [key, hardware] : devices_) {
     const auto& [driver, pool, device] = key;
