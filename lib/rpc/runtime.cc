@@ -6,6 +6,7 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <pthread.h>
 
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,23 +29,32 @@ class GrpcIsUp {
 class RuntimeImpl final : public Runtime {
  public:
   explicit RuntimeImpl(std::unique_ptr<Poller> poller)
-      : poller_(std::move(poller)) {
-    thread_ = std::thread([this] { DrainCompletions(queue_); });
-    pthread_setname_np(thread_.native_handle(), "rpc-calls");
-  }
+      : poller_(std::move(poller)) {}
 
   ~RuntimeImpl() override {
     queue_.Shutdown();
-    thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+    } else {
+      DrainCompletions(queue_);
+    }
   }
 
   Poller& poller() override { return *poller_; }
-  grpc::CompletionQueue& queue() { return queue_; }
+  grpc::CompletionQueue& queue() {
+    // A server makes no calls, and needs no thread for them.
+    std::call_once(calls_, [this] {
+      thread_ = std::thread([this] { DrainCompletions(queue_); });
+      pthread_setname_np(thread_.native_handle(), "rpc-calls");
+    });
+    return queue_;
+  }
 
  private:
   const GrpcIsUp grpc_is_up_;  ///< First: goes last.
   const std::unique_ptr<Poller> poller_;
   grpc::CompletionQueue queue_;
+  std::once_flag calls_;  ///< Set by the first call.
   std::thread thread_;
 };
 
