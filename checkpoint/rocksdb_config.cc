@@ -96,6 +96,7 @@ void KeepSmall(rocksdb::Options& options) {
   options.max_manifest_file_size = kMiB;
   options.manifest_preallocation_size = 64 * kKiB;
   options.max_open_files = 64;
+  options.table_cache_numshardbits = 0;
   options.max_file_opening_threads = 1;
   options.max_background_jobs = 1;
   options.compression = rocksdb::kNoCompression;

@@ -54,7 +54,7 @@ class ResolveTable {
     mutable Mutex mutex;
     std::shared_ptr<const Cells> cells DEVMGR_GUARDED_BY(mutex);
   };
-  static constexpr std::size_t kShards = 1024;
+  static constexpr std::size_t kShards = 512;
 
   const Shard& ShardOf(const PodUid& uid) const {
     return shards_[std::hash<PodUid>()(uid) % kShards];
