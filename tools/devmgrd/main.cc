@@ -13,28 +13,25 @@
 #include <malloc.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
-#include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <climits>
 #include <csignal>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <future>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <system_error>
 #include <thread>
 
+#include "devmgrd/command_line.h"
 #include "devmgrd/config.h"
 #include "devmgrd/control_users.h"
 #include "devmgrd/import_kubelet.h"
 #include "devmgrd/kubelet_clients.h"
 #include "devmgrd/metrics.h"
+#include "devmgrd/quiet_memory.h"
 #include "devmgrd/write_metrics.h"
 
 namespace {
@@ -46,144 +43,6 @@ constexpr std::chrono::seconds kExposerEnd{3};
 
 std::string Text(const absl::Status& status) {
   return std::string(status.message());
-}
-
-/// What the command line says; it wins over the configuration file.
-struct Flags {
-  std::string root;
-  std::string config_file;
-  std::string boot_id;
-  std::string import_kubelet;
-  bool print_config = false;
-  std::map<std::string, std::optional<std::string>> texts;
-  std::vector<std::string> cdi_spec_dirs;
-  std::string feature_gates;
-  std::optional<std::string> kubeconfig;
-};
-
-void Declare(CLI::App& app, Flags& flags) {
-  app.set_version_flag("--version",
-                       "devmgrd " + std::string(devmgr::Version()));
-  app.add_option(
-      "--root", flags.root,
-      "Directory for everything: state, device-plugins, plugins_registry, "
-      "plugins, manifests, cdi, kubeconfig, pod-resources and devmgr.sock are "
-      "below it. "
-      "Without --kubeconfig the node has the name of the host, unless another "
-      "one is given");
-  app.add_option("--config", flags.config_file, "Configuration file (YAML)");
-  app.add_flag("--print-config", flags.print_config,
-               "Print the configuration that results, and exit");
-  const std::pair<const char*, const char*> keys[] = {
-      {"stateDir", "--state-dir"},
-      {"devicePluginDir", "--device-plugin-dir"},
-      {"pluginRegistryDir", "--plugin-registry-dir"},
-      {"manifestsDir", "--manifests-dir"},
-      {"endpoint", "--endpoint"},
-      {"nodeName", "--node-name"},
-      {"actuate", "--actuate"},
-      {"authority", "--authority"},
-      {"profile", "--profile"},
-      {"recovery", "--recovery"},
-      {"logLevel", "--log-level"},
-      {"metricsAddress", "--metrics-address"},
-      {"mirrorKubeletCheckpoint", "--mirror-kubelet-checkpoint"},
-  };
-  for (const auto& [key, flag] : keys) {
-    app.add_option(flag, flags.texts[key],
-                   std::string("As ") + key + " in the configuration file");
-  }
-  app.add_option("--runtime-endpoint", flags.texts["runtimeEndpoint"],
-                 "As runtimeEndpoint in the configuration file: socket of the "
-                 "container runtime; a pod that is gone is released when the "
-                 "runtime runs nothing of it any more");
-  app.add_option("--kubeconfig", flags.kubeconfig,
-                 "As apiServer.kubeconfig in the configuration file: pods and "
-                 "claims come from this API server, and from manifests only "
-                 "with apiServer.manifests");
-  app.add_option("--cdi-spec-dir", flags.cdi_spec_dirs,
-                 "As cdiSpecDirs in the configuration file; may be repeated, "
-                 "the last one has the highest priority (default: /etc/cdi, "
-                 "/var/run/cdi and, with --root, cdi below it)");
-  app.add_option("--feature-gates", flags.feature_gates,
-                 "Feature gates, such as GATE=true,GATE2=false");
-  app.add_option("--import-kubelet", flags.import_kubelet,
-                 "Root directory of a stopped kubelet, such as "
-                 "/var/lib/kubelet: before the first start, take over the "
-                 "devices and claims that its pods hold. Done once, into a "
-                 "ledger that holds nothing; later starts leave it as it is");
-  app.add_option("--boot-id", flags.boot_id,
-                 "ID of this boot instead of the kernel's; for tests");
-}
-
-/// As the kubelet names its node where it is not given a name; empty where the
-/// host's name can be none of a node.
-std::string HostName() {
-  char name[HOST_NAME_MAX + 1] = "";
-  if (gethostname(name, HOST_NAME_MAX) != 0) return "";
-  std::string text = name;
-  const auto is_plain = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-  };
-  for (char& c : text) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    if (!is_plain(c) && c != '-' && c != '.') return "";
-  }
-  const bool is_name = !text.empty() && is_plain(text.front()) &&
-                       is_plain(text.back()) &&
-                       text.find("..") == std::string::npos &&
-                       text.find(".-") == std::string::npos &&
-                       text.find("-.") == std::string::npos;
-  return is_name ? text : "";
-}
-
-absl::Status ReadFile(const std::string& name, std::string* text) {
-  std::ifstream file(name);
-  if (!file) {
-    const std::string message = "cannot read configuration file '" + name +
-                                "': " + std::generic_category().message(errno);
-    return absl::NotFoundError(absl::string_view(message));
-  }
-  text->assign(std::istreambuf_iterator<char>(file), {});
-  return absl::OkStatus();
-}
-
-absl::Status Configure(const Flags& flags, Config* config) {
-  if (!flags.root.empty()) {
-    config->root = std::filesystem::absolute(flags.root).lexically_normal();
-    *config = devmgrd::ConfigBelow(config->root);
-  }
-  if (!flags.config_file.empty()) {
-    std::string text;
-    if (absl::Status status = ReadFile(flags.config_file, &text);
-        !status.ok()) {
-      return status;
-    }
-    if (absl::Status status =
-            devmgrd::ReadConfig(text, flags.config_file, config);
-        !status.ok()) {
-      return status;
-    }
-  }
-  for (const auto& [key, value] : flags.texts) {
-    if (value.has_value()) devmgrd::SetText(key, *value, config);
-  }
-  if (flags.kubeconfig.has_value()) config->kubeconfig = *flags.kubeconfig;
-  if (!flags.cdi_spec_dirs.empty()) {
-    config->cdi_spec_dirs.assign(flags.cdi_spec_dirs.begin(),
-                                 flags.cdi_spec_dirs.end());
-  }
-  if (absl::Status status =
-          devmgrd::ReadFeatureGates(flags.feature_gates, config);
-      !status.ok()) {
-    return status;
-  }
-  devmgrd::CompleteConfig(config);
-  if (config->node_name.empty() && !config->root.empty() &&
-      !devmgrd::HasApiServer(*config)) {
-    config->node_name = HostName();
-  }
-  return devmgrd::CheckConfig(*config);
 }
 
 /// Both are absolute, or relative to the same directory.
@@ -260,24 +119,13 @@ class EventLogger final : public devmgr::DeviceManagerObserver {
   }
 };
 
-/// Asks for the heap to be trimmed once no pod has changed for a while: what a
-/// busy time needed would stay resident. Main hears of it by SIGALRM.
-class HeapTrimmer final : public devmgr::DeviceManagerObserver {
- public:
-  void OnPod(const devmgr::PodInfo&, bool /*gone*/) override { alarm(kQuiet); }
-  static void OnAlarm() { malloc_trim(0); }
-
- private:
-  static constexpr unsigned kQuiet = 10;  ///< Seconds.
-};
-
 /// The signal that ends us.
 int WaitForEnd(const sigset_t& signals, devmgr::ApiServerSource* api_server) {
   for (;;) {
     int signal = 0;
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal == SIGALRM) {
-      HeapTrimmer::OnAlarm();
+      devmgrd::GiveMemoryBack();
     } else if (signal != SIGHUP) {
       return signal;
     } else if (api_server != nullptr) {
@@ -463,7 +311,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   const auto metrics = std::make_shared<devmgrd::Metrics>(
       devmgrd::MetricNamesOf(config.metrics_names));
   EventLogger events;
-  HeapTrimmer trimmer;
+  devmgrd::QuietMemory memory;
   ClaimsForDrivers claims(objects->endpoint.get());
   const Runtime runtime = OpenRuntime(config);
   devmgr::Host host;
@@ -471,7 +319,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   host.objects = source.get();
   host.object_sink = objects->sink();
   host.log = Log;
-  host.observers = {&events, &trimmer};
+  host.observers = {&events, &memory};
   if (objects->endpoint != nullptr) host.observers.push_back(&claims);
   if (!config.metrics_address.empty()) {
     host.metrics = metrics.get();
@@ -534,8 +382,10 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
 }  // namespace
 
 int main(int argc, char** argv) {
-  // Twenty threads that mostly sleep need no heap of their own each.
+  // Twenty threads that mostly sleep need no heap of their own each, and what
+  // is large is rare and soon over: in the heap it would leave holes.
   mallopt(M_ARENA_MAX, 1);
+  mallopt(M_MMAP_THRESHOLD, 64 * 1024);
   // Before any thread starts, so that all of them leave the signals to us.
   sigset_t signals;
   sigemptyset(&signals);
@@ -546,21 +396,10 @@ int main(int argc, char** argv) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
 
-  CLI::App app("Kubernetes device management on the node, as a daemon",
-               "devmgrd");
-  Flags flags;
-  Declare(app, flags);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
-  }
-  Config config;
-  if (absl::Status status = Configure(flags, &config); !status.ok()) {
-    std::fprintf(stderr, "devmgrd: %s\n", Text(status).c_str());
-    return 2;
-  }
-  if (flags.print_config) {
+  devmgrd::CommandLine line;
+  if (const auto end = devmgrd::ReadCommandLine(argc, argv, &line)) return *end;
+  const Config& config = line.config;
+  if (line.print_config) {
     std::fputs(devmgrd::PrintConfig(config).c_str(), stdout);
     for (const std::string& warning :
          devmgr::FeatureGateWarnings(config.feature_gates)) {
@@ -570,11 +409,11 @@ int main(int argc, char** argv) {
   }
   SetUpLog(config.log_level);
   absl::Status status = MakeDirectories(config);
-  if (status.ok() && !flags.import_kubelet.empty()) {
-    status = devmgrd::ImportFromKubelet(config.state_dir, flags.import_kubelet,
-                                        flags.boot_id);
+  if (status.ok() && !line.import_kubelet.empty()) {
+    status = devmgrd::ImportFromKubelet(config.state_dir, line.import_kubelet,
+                                        line.boot_id);
   }
-  if (status.ok()) status = Serve(config, flags.boot_id, signals);
+  if (status.ok()) status = Serve(config, line.boot_id, signals);
   if (status.ok()) return 0;
   spdlog::error("{}", Text(status));
   return absl::IsPermissionDenied(status) ? 5 : 1;

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a daemon that mostly waits keeps in memory.
+#pragma once
+
+#include <devmgr/device_manager.h>
+
+namespace devmgrd {
+
+/// Gives back what is only there because something needed it once:
+///   - free parts of the heap;
+///   - pages of files that are mapped to be read, above all code that ran at
+///     the start. They stay in the system's cache, and are mapped again, 16 at
+///     a time, where they are used. A mapping with a page that was changed, by
+///     a relocation or a debugger, is left as it is.
+/// May be called from any thread.
+void GiveMemoryBack();
+
+/// Asks main for GiveMemoryBack, by SIGALRM, once no pod has changed for ten
+/// seconds: what a busy time needed would stay resident.
+class QuietMemory final : public devmgr::DeviceManagerObserver {
+ public:
+  /// Also at the start, which needs much.
+  QuietMemory();
+  void OnPod(const devmgr::PodInfo&, bool gone) override;
+};
+
+}  // namespace devmgrd
