@@ -95,6 +95,7 @@ class Solve {
 
   Outcome Run(std::span<const DeviceClass* const> classes,
               std::span<const ResourceClaim* const> claims) {
+    selectors_.TakeFigures();  // Of searches before.
     if (absl::Status status = Prepare(classes, claims); !status.ok()) {
       return Ended(status);
     }
@@ -106,6 +107,7 @@ class Solve {
                   options_.limits);
     const Search::End end = search.Run();
     outcome_.steps = search.steps();
+    outcome_.figures = search.figures();
     switch (end) {
       case Search::End::kSolved:
         outcome_.result = Result::kSolved;
@@ -127,6 +129,7 @@ class Solve {
         return Ended(search.error());
     }
     outcome_.warnings = std::move(eligibility_->warnings);
+    CountEvaluations();
     return std::move(outcome_);
   }
 
@@ -150,7 +153,15 @@ class Solve {
     return missing;
   }
 
+  void CountEvaluations() {
+    const SearchFigures asked = selectors_.TakeFigures();
+    outcome_.figures.evaluated = asked.evaluated;
+    outcome_.figures.known = asked.known;
+    outcome_.figures.cost = asked.cost;
+  }
+
   Outcome Ended(const absl::Status& status) {
+    CountEvaluations();
     outcome_.message = MessageOf(status);
     outcome_.result = absl::IsCancelled(status)     ? Result::kInterrupted
                       : absl::IsUnavailable(status) ? Result::kHereNotNow

@@ -6,6 +6,7 @@
 // thread. README.md has the search in one page.
 #pragma once
 
+#include <devmgr/metrics.h>
 #include <devmgr/objects.h>
 
 #include <atomic>
@@ -107,6 +108,7 @@ struct Outcome {
   std::vector<std::string> warnings;
   std::vector<RequestRefusals> refusals;
   std::uint64_t steps = 0;
+  SearchFigures figures;
 };
 
 /// The pools of `world` that are usable on its node, in order of trial, and

@@ -156,7 +156,9 @@ Search::Signal Search::TryDevice(Frame& frame, DeviceNumber device) {
     default:
       return Signal::kNone;
   }
-  if (trial_.Test(frame.request, device) != Refusal::kNone) {
+  const Refusal refusal = trial_.Test(frame.request, device);
+  if (refusal != Refusal::kNone) {
+    Count(refusal);
     return Signal::kNone;
   }
   trial_.Take(frame.request, device);
@@ -164,6 +166,25 @@ Search::Signal Search::TryDevice(Frame& frame, DeviceNumber device) {
   ++next_.count;
   next_.from = device + 1;
   return Signal::kDown;
+}
+
+void Search::Count(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::kCounter:
+      ++figures_.counter;
+      break;
+    case Refusal::kCompatibilityGroup:
+      ++figures_.compatibility_group;
+      break;
+    case Refusal::kConstraint:
+      ++figures_.constraint;
+      break;
+    case Refusal::kCapacity:
+      ++figures_.capacity;
+      break;
+    default:
+      break;
+  }
 }
 
 void Search::Failed(Frame& frame) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <devmgr/metrics.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -53,6 +54,8 @@ class Search {
   RequestNumber AlternativeOf(const MainRequest& main) const {
     return alternatives_[main.first];
   }
+  /// What tests of the trial refused.
+  const SearchFigures& figures() const { return figures_; }
   /// The attempt that had most devices when it failed.
   const std::vector<Chosen>& furthest() const { return furthest_; }
 
@@ -92,6 +95,7 @@ class Search {
   Signal TryDevice(Frame& frame, DeviceNumber device);
   Frame& Push(Kind kind, RequestNumber request);
   Signal Pop(Signal signal);
+  void Count(Refusal refusal);
   void Failed(Frame& frame);
   bool IsLikeFailed(const Frame& frame, DeviceNumber device) const;
   /// Whether the devices from the next one on might be enough.
@@ -124,6 +128,7 @@ class Search {
   /// The size of the stack at which requests for admin access are left out
   /// from there on; 0: none is.
   std::size_t left_out_from_ = 0;
+  SearchFigures figures_;
   std::uint64_t steps_ = 0;
   std::uint64_t steps_without_ = 0;  ///< Of them, with requests left out.
   absl::Status error_;               ///< Cancelled: interrupted.

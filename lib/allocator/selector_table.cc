@@ -6,6 +6,22 @@
 #include "common/status.h"
 
 namespace devmgr::allocator {
+namespace {
+
+void Count(SelectorTable::Verdict verdict, SearchFigures::Verdicts& verdicts) {
+  switch (verdict) {
+    case SelectorTable::Verdict::kMatch:
+      ++verdicts.matches;
+      break;
+    case SelectorTable::Verdict::kNoMatch:
+      ++verdicts.mismatches;
+      break;
+    default:
+      ++verdicts.errors;
+  }
+}
+
+}  // namespace
 
 SelectorTable::SelectorTable(const Inventory& inventory,
                              cel::SelectorCache* cache,
@@ -51,10 +67,12 @@ SelectorNumber SelectorTable::AddDriver(const std::string& driver) {
 
 SelectorTable::Verdict SelectorTable::Of(SelectorNumber selector,
                                          DeviceNumber device) {
+  const Entry& entry = entries_[selector];
   Verdict& verdict = entries_[selector].verdicts[device];
-  if (verdict == Verdict::kUnknown) {
+  const bool is_known = verdict != Verdict::kUnknown;
+  if (!is_known) {
     absl::Status error;
-    verdict = Ask(entries_[selector], device, error);
+    verdict = Ask(entry, device, error);
     if (verdict == Verdict::kError) {
       errors_[{selector, device}] = error;
       if (absl::IsCancelled(error)) {
@@ -62,6 +80,9 @@ SelectorTable::Verdict SelectorTable::Of(SelectorNumber selector,
         return std::exchange(verdict, Verdict::kUnknown);
       }
     }
+  }
+  if (entry.selector != nullptr) {
+    Count(verdict, is_known ? figures_.known : figures_.evaluated);
   }
   return verdict;
 }
@@ -84,11 +105,13 @@ SelectorTable::Verdict SelectorTable::Ask(const Entry& entry,
     error = InvalidArgumentError("unsupported attribute value");
     return Verdict::kError;
   }
+  std::uint64_t cost = 0;
   const auto verdict =
-      is_old ? entry.selector->EvaluateOld(OldValue(device), options_)
+      is_old ? entry.selector->EvaluateOld(OldValue(device), options_, &cost)
              : entry.selector->Evaluate(
                    candidate.value.Of(*candidate.device, candidate.id.driver),
-                   options_);
+                   options_, &cost);
+  figures_.cost += cost;
   if (!verdict.ok()) {
     error = verdict.status();
     return Verdict::kError;

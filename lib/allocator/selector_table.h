@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/metrics.h>
 
 #include <atomic>
 #include <cstdint>
@@ -59,6 +60,8 @@ class SelectorTable {
     const Entry& entry = entries_[selector];
     return entry.selector == nullptr ? 0 : entry.selector->max_cost();
   }
+  /// Evaluations since it was called last.
+  SearchFigures TakeFigures() { return std::exchange(figures_, {}); }
   bool IsCompiled(SelectorNumber selector) const {
     return entries_[selector].selector != nullptr;
   }
@@ -85,6 +88,7 @@ class SelectorTable {
   std::map<std::string, SelectorNumber> by_driver_;
   std::map<DeviceNumber, cel::OldDevice> old_values_;
   std::map<std::pair<SelectorNumber, DeviceNumber>, absl::Status> errors_;
+  SearchFigures figures_;
 };
 
 }  // namespace devmgr::allocator

@@ -503,6 +503,7 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   allocator::Outcome outcome =
       allocator::Allocate(inventory, classes, devices.held, open, options);
   last_steps_ = outcome.steps;
+  figures_ += outcome.figures;
   if (outcome.result == allocator::Result::kInterrupted) {
     return UnavailableError(
         "the search for devices was given up after {}: the claims of the pod "

@@ -120,6 +120,9 @@ class ClaimProvider {
   /// Of the last Provide(), whatever came of it; 0: nothing was searched.
   std::uint64_t last_steps() const { return last_steps_; }
 
+  /// Of all searches since it was called last.
+  SearchFigures TakeFigures() { return std::exchange(figures_, {}); }
+
   /// What of the devices is held, as Provide() would find it.
   allocator::Figures Figures(const ProvideInput& input);
 
@@ -140,6 +143,7 @@ class ClaimProvider {
   HeldDevices held_;
   HeldElsewhere elsewhere_;
   std::uint64_t last_steps_ = 0;
+  SearchFigures figures_;
 };
 
 }  // namespace devmgr::control

@@ -97,7 +97,9 @@ void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
   std::map<PodUid, std::string_view> woken;
   std::map<PodUid, std::string_view> lined;
   for (const WaitingFor& what : all) {
+    const auto begin = parts_.executor.Now();
     const auto waiting = waiting_.find(what);
+    CountHint(what, waiting != waiting_.end(), begin);
     if (waiting == waiting_.end()) continue;
     const bool in_turn = admission::WakeBy(what.kind) == Wake::kInTurn;
     auto& those = in_turn ? lined : woken;
@@ -113,6 +115,15 @@ void Actuator::OnWake(const std::vector<WaitingFor>& changes) {
     if (woken.count(uid) == 0) JoinLine(uid, cause);
   }
   ArmAudit();
+}
+
+void Actuator::CountHint(const WaitingFor& what, bool queues,
+                         std::chrono::steady_clock::time_point begin) const {
+  if (parts_.metrics == nullptr) return;
+  const bool counts = what.kind == WaitingFor::Kind::kResource;
+  parts_.metrics->OnQueueingHint(
+      counts ? "NodeResourcesFit" : "DynamicResources",
+      WaitingForKindName(what.kind), queues, parts_.executor.Now() - begin);
 }
 
 void Actuator::JoinLine(const PodUid& uid, std::string_view cause) {

@@ -150,6 +150,8 @@ class Actuator {
   void Remember(const std::set<WaitingFor>& changes);
   admission::Wake EndStep(Entry& entry);
   /// Has the pod judged again in its turn, for this reason.
+  void CountHint(const WaitingFor& what, bool queues,
+                 std::chrono::steady_clock::time_point begin) const;
   void JoinLine(const PodUid& uid, std::string_view cause);
   void LeaveLine(Entry& entry);
   void ArmLine();

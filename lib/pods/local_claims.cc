@@ -237,6 +237,7 @@ absl::StatusOr<control::Provision> LocalClaims::Search(
     parts_.metrics.OnAllocatorSearch(
         !provision.ok() ? "interrupted" : (found ? "found" : "none"),
         provider_.last_steps());
+    parts_.metrics.OnSearchFigures(provider_.TakeFigures());
     parts_.metrics.OnSchedulingStep(
         kPlugin, "Filter",
         !provision.ok() ? "Error" : (found ? "Success" : "Unschedulable"),

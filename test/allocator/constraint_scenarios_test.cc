@@ -32,6 +32,30 @@ TEST(AllocatorConstraints, MatchValuesOfEachKind) {
             "q0=p1/d1 q1=p1/d2");
 }
 
+TEST(AllocatorFigures, CountWhatWasAskedAndWhatRefused) {
+  Bed bed;
+  bed.Slice("n1", "p1",
+            {Dev("d1").Int("numa", 1), Dev("d2").Int("numa", 2),
+             Dev("d3").Int("numa", 1).Int("old", 1)});
+  bed.Class("C", {});
+  const std::string odd = "device.attributes['a'].numa != 3";
+  EXPECT_EQ(
+      bed.Solve(
+          {Want().One(Ask("C").If(odd)).One(Ask("C").If(odd)).Match("a/numa")}),
+      "q0=p1/d1 q1=p1/d3");
+  const SearchFigures& figures = bed.outcome.figures;
+  EXPECT_EQ(figures.evaluated.matches, 3U);
+  EXPECT_EQ(figures.evaluated.mismatches, 0U);
+  EXPECT_EQ(figures.evaluated.errors, 0U);
+  EXPECT_GT(figures.known.matches, 0U);
+  EXPECT_GT(figures.cost, 0U);
+  EXPECT_EQ(figures.constraint, 1U);
+  EXPECT_EQ(figures.capacity, 0U);
+  EXPECT_EQ(bed.Verdict(Ask("C").If("device.attributes['a'].old == 2")),
+            "bad-input");
+  EXPECT_EQ(bed.outcome.figures.evaluated.errors, 1U);
+}
+
 // AL-037
 TEST(AllocatorConstraints, RefuseADeviceWithoutTheAttribute) {
   Bed bed;

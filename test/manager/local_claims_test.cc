@@ -8,13 +8,16 @@
 
 #include "manager/device_fixture.h"
 #include "manager/driver_names.h"
+#include "manager/recorded_metrics.h"
 
 namespace devmgr {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -348,6 +351,31 @@ TEST_F(LocalClaimsTest, DevicesOfADriverThatIsNotThereAreNotGiven) {
                         "not registered"));
   node_.drivers.Register(kDriver);
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+}
+
+class SearchSink final : public RecordedMetrics {
+ public:
+  void OnSearchFigures(const SearchFigures& figures) override {
+    Add(fmt::format("{} match", figures.evaluated.matches));
+  }
+  void OnQueueingHint(std::string_view plugin, std::string_view event,
+                      bool queues, std::chrono::nanoseconds /*took*/) override {
+    if (queues) Add(fmt::format("{} wakes {}", event, plugin));
+  }
+};
+
+TEST_F(LocalClaimsTest, SearchesAndWhatEndsAWaitAreCounted) {
+  SearchSink sink;
+  node_.metrics = &sink;
+  node_.Start();
+  node_.Publish(std::string(kClass) + Slice(1) + GpuPod("p", 2));
+  ASSERT_TRUE(node_.WaitForReason("p", "CannotAllocateClaims"));
+  EXPECT_THAT(sink.calls(), Contains("1 match"));
+  node_.Publish(std::string(kClass) + Slice(2) + GpuPod("p", 2));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(sink.calls(),
+              IsSupersetOf({"devices wakes DynamicResources", "2 match"}));
+  node_.Stop();
 }
 
 TEST_F(LocalClaimsTest, SlicesAndClassesMayComeAfterThePod) {

@@ -170,6 +170,11 @@ TEST_F(MetricsPageTest, JudgementsHaveASchedulersNames) {
   metrics_.OnSchedulingStep("DynamicResources", "Filter", "Success", kTook);
   metrics_.OnWoken("free devices");
   metrics_.OnAllocatorSearch("interrupted", 200'000);
+  metrics_.OnSearchFigures({.evaluated = {3, 2, 1},
+                            .known = {4, 0, 0},
+                            .cost = 77,
+                            .constraint = 5});
+  metrics_.OnQueueingHint("NodeResourcesFit", "resource", true, kTook);
   const std::string page = Page();
   for (const char* line :
        {"scheduler_schedule_attempts_total{profile=\"devmgr\",result="
@@ -179,6 +184,12 @@ TEST_F(MetricsPageTest, JudgementsHaveASchedulersNames) {
         "scheduler_pod_scheduling_sli_duration_seconds_count{attempts=\"2\"} "
         "1\n",
         "scheduler_pod_scheduling_attempts_sum 2\n",
+        "devmgr_cel_evaluations_total{cached=\"false\",result=\"false\"} 2\n",
+        "devmgr_cel_evaluations_total{cached=\"true\",result=\"true\"} 4\n",
+        "devmgr_cel_cost_units_total 77\n",
+        "devmgr_allocator_undo_total{check=\"constraint\"} 5\n",
+        "scheduler_queueing_hint_execution_duration_seconds_count{event="
+        "\"resource\",hint=\"Queue\",plugin=\"NodeResourcesFit\"} 1\n",
         "scheduler_plugin_execution_duration_seconds_count{extension_point="
         "\"Filter\",plugin=\"DynamicResources\",status=\"Success\"} 1\n",
         "scheduler_framework_extension_point_duration_seconds_count{extension_"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devmgrd/control_metrics.h"
 
+#include <utility>
+
 namespace devmgrd {
 namespace {
 
@@ -66,7 +68,17 @@ ControlMetrics::ControlMetrics(prometheus::Registry& registry,
                          "Steps of a search for devices of claims")),
       interruptions_(CounterOf(registry, "devmgr_allocator_interruptions_total",
                                "Searches that took more steps than one may")
-                         .Add({{"cause", "steps"}})) {
+                         .Add({{"cause", "steps"}})),
+      undos_(CounterOf(registry, "devmgr_allocator_undo_total",
+                       "Devices that a search tried and did not take")),
+      evaluations_(CounterOf(registry, "devmgr_cel_evaluations_total",
+                             "Selectors, each on one device")),
+      cost_(CounterOf(registry, "devmgr_cel_cost_units_total",
+                      "Cost of the evaluations, in units of CEL")
+                .Add({})),
+      hints_(HistogramOf(
+          registry, "scheduler_queueing_hint_execution_duration_seconds",
+          "Duration of the search for pods that wait for a change")) {
   if (names_.current) {
     creates_ = &CounterOf(
         registry, "dynamic_resource_allocation_resourceclaim_creates_total",
@@ -155,6 +167,43 @@ void ControlMetrics::OnSearch(std::string_view result, std::uint64_t steps) {
   steps_.Add({{"result", std::string(result)}}, Buckets(1, 4, 10))
       .Observe(static_cast<double>(steps));
   if (result == "interrupted") interruptions_.Increment();
+}
+
+void ControlMetrics::CountEvaluations(
+    const devmgr::SearchFigures::Verdicts& verdicts, const char* cached) {
+  const std::pair<const char*, std::uint64_t> results[] = {
+      {"true", verdicts.matches},
+      {"false", verdicts.mismatches},
+      {"error", verdicts.errors}};
+  for (const auto& [result, count] : results) {
+    evaluations_.Add({{"result", result}, {"cached", cached}})
+        .Increment(static_cast<double>(count));
+  }
+}
+
+void ControlMetrics::OnFigures(const devmgr::SearchFigures& figures) {
+  CountEvaluations(figures.evaluated, "false");
+  CountEvaluations(figures.known, "true");
+  cost_.Increment(static_cast<double>(figures.cost));
+  // As simulations name these reasons.
+  const std::pair<const char*, std::uint64_t> checks[] = {
+      {"counter", figures.counter},
+      {"compatibility-group", figures.compatibility_group},
+      {"constraint", figures.constraint},
+      {"capacity", figures.capacity}};
+  for (const auto& [check, count] : checks) {
+    undos_.Add({{"check", check}}).Increment(static_cast<double>(count));
+  }
+}
+
+void ControlMetrics::OnHint(std::string_view plugin, std::string_view event,
+                            bool queues, std::chrono::nanoseconds took) {
+  hints_
+      .Add({{"plugin", std::string(plugin)},
+            {"event", std::string(event)},
+            {"hint", queues ? "Queue" : "QueueSkip"}},
+           Buckets(0.00001, 2, 12))
+      .Observe(SecondsOf(took));
 }
 
 }  // namespace devmgrd

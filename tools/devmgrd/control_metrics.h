@@ -4,6 +4,7 @@
 // does their work: under their names, since dashboards exist.
 #pragma once
 
+#include <devmgr/metrics.h>
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/histogram.h>
@@ -41,9 +42,14 @@ class ControlMetrics {
   void OnWoken(std::string_view event);
   void OnClaimCreated(bool extended_resources, bool admin_access, bool failed);
   void OnSearch(std::string_view result, std::uint64_t steps);
+  void OnFigures(const devmgr::SearchFigures& figures);
+  void OnHint(std::string_view plugin, std::string_view event, bool queues,
+              std::chrono::nanoseconds took);
 
  private:
   void Queue(const char* queue, std::string_view event);
+  void CountEvaluations(const devmgr::SearchFigures::Verdicts& verdicts,
+                        const char* cached);
 
   const MetricNames names_;
   prometheus::Family<prometheus::Counter>& attempts_;
@@ -55,6 +61,10 @@ class ControlMetrics {
   prometheus::Family<prometheus::Counter>& queued_;
   prometheus::Family<prometheus::Histogram>& steps_;
   prometheus::Counter& interruptions_;
+  prometheus::Family<prometheus::Counter>& undos_;
+  prometheus::Family<prometheus::Counter>& evaluations_;
+  prometheus::Counter& cost_;
+  prometheus::Family<prometheus::Histogram>& hints_;
   // Null: not by these names.
   prometheus::Family<prometheus::Counter>* creates_ = nullptr;
   prometheus::Family<prometheus::Counter>* old_template_creates_ = nullptr;

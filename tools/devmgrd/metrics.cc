@@ -218,6 +218,15 @@ void Metrics::OnAllocatorSearch(std::string_view result, std::uint64_t steps) {
   control_.OnSearch(result, steps);
 }
 
+void Metrics::OnSearchFigures(const devmgr::SearchFigures& figures) {
+  control_.OnFigures(figures);
+}
+
+void Metrics::OnQueueingHint(std::string_view plugin, std::string_view event,
+                             bool queues, std::chrono::nanoseconds took) {
+  control_.OnHint(plugin, event, queues, took);
+}
+
 void Metrics::OnMissedWakeup() { missed_wakeups_.Increment(); }
 
 void Metrics::OnPodAction(std::string_view action, const std::string& reason,

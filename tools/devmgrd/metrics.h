@@ -62,6 +62,9 @@ class Metrics final : public devmgr::MetricsSink,
   void OnClaimCreated(bool extended_resources, bool admin_access,
                       bool failed) override;
   void OnAllocatorSearch(std::string_view result, std::uint64_t steps) override;
+  void OnSearchFigures(const devmgr::SearchFigures& figures) override;
+  void OnQueueingHint(std::string_view plugin, std::string_view event,
+                      bool queues, std::chrono::nanoseconds took) override;
   void OnPodAction(std::string_view action, const std::string& reason,
                    std::string_view outcome) override;
   void OnTaintEviction(std::chrono::nanoseconds late) override;

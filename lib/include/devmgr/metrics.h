@@ -12,6 +12,42 @@
 
 namespace devmgr {
 
+/// What searches for devices of claims have asked.
+struct SearchFigures {
+  struct Verdicts {
+    std::uint64_t matches = 0;
+    std::uint64_t mismatches = 0;
+    std::uint64_t errors = 0;
+
+    Verdicts& operator+=(const Verdicts& more) {
+      matches += more.matches;
+      mismatches += more.mismatches;
+      errors += more.errors;
+      return *this;
+    }
+  };
+  Verdicts evaluated;      ///< Selectors in CEL, each on one device.
+  Verdicts known;          ///< The same again, in the same search.
+  std::uint64_t cost = 0;  ///< Units of CEL, of those that were evaluated.
+  /// Devices that were tried for a request and would do, but for the devices
+  /// that were chosen before them, by what refused them.
+  std::uint64_t counter = 0;
+  std::uint64_t compatibility_group = 0;
+  std::uint64_t constraint = 0;
+  std::uint64_t capacity = 0;
+
+  SearchFigures& operator+=(const SearchFigures& more) {
+    evaluated += more.evaluated;
+    known += more.known;
+    cost += more.cost;
+    counter += more.counter;
+    compatibility_group += more.compatibility_group;
+    constraint += more.constraint;
+    capacity += more.capacity;
+    return *this;
+  }
+};
+
 /// Hears what a metric can only learn as it happens; everything else can be
 /// read off the views of a DeviceManager at any time. All methods have empty
 /// defaults.
@@ -98,6 +134,13 @@ class DEVMGR_EXPORT MetricsSink {
   /// `found`, `none`, or `interrupted`.
   virtual void OnAllocatorSearch(std::string_view /*result*/,
                                  std::uint64_t /*steps*/) {}
+  /// The same search; a search along NUMA nodes may be several.
+  virtual void OnSearchFigures(const SearchFigures& /*figures*/) {}
+  /// Something has changed, `event` as of OnJudgement, and it took so long to
+  /// find out whether pods wait for it: `plugin` as of OnSchedulingStep.
+  virtual void OnQueueingHint(std::string_view /*plugin*/,
+                              std::string_view /*event*/, bool /*queues*/,
+                              std::chrono::nanoseconds /*took*/) {}
   /// PolicyOptions::audit_wakeups has found a pod that could have been admitted
   /// and that nothing woke.
   virtual void OnMissedWakeup() {}
