@@ -2,39 +2,54 @@
 //
 // The order of containers, restarts and ends, held against a runtime that is a
 // few values.
+#include <devmgr/pod_steps.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "examples/edge-kubelet/pod.h"
-
-namespace edge {
+namespace devmgr {
 namespace {
 
 using namespace std::chrono_literals;
-using Kind = PlannedContainer::Kind;
-using State = devmgr::RuntimeContainer::State;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using State = RuntimeContainer::State;
+
+enum class Kind { kInit, kSidecar, kApp };
+struct Planned {
+  std::string name;
+  Kind kind = Kind::kApp;
+};
 
 /// Carries out steps on values; containers end when the test says so.
 class PodStepsTest : public ::testing::Test {
  protected:
-  void Plan(const std::string& policy,
-            std::vector<PlannedContainer> containers) {
-    plan_ = {policy, std::move(containers)};
+  void Plan(const std::string& policy, const std::vector<Planned>& planned) {
+    Pod pod;
+    pod.spec.restart_policy = policy;
+    for (const Planned& one : planned) {
+      Container container;
+      container.name = one.name;
+      if (one.kind == Kind::kSidecar) container.restart_policy = "Always";
+      auto& list = one.kind == Kind::kApp ? pod.spec.containers
+                                          : pod.spec.init_containers;
+      list.push_back(container);
+    }
+    steps_ = PodSteps(pod);
   }
 
-  Step Next() { return NextStep(&plan_, run_, back_off_, now_); }
+  PodStep Next() { return steps_.Next(run_, now_); }
 
   /// Takes steps until there is nothing to do; what was done, in words.
   std::string Settle() {
     std::string done;
     for (int i = 0; i < 50; ++i) {
-      const std::string phase = PhaseOf(plan_, run_);
-      const Step step = Next();
-      if (step.call.empty() && phase.empty()) return done;
+      const std::string phase = steps_.PhaseOf(run_);
+      const PodStep step = Next();
+      if (step.method.empty() && phase.empty()) return done;
       if (!done.empty()) done += " ";
       if (!phase.empty()) return done + phase;
       done += Take(step);
@@ -42,13 +57,13 @@ class PodStepsTest : public ::testing::Test {
     return done + " without end";
   }
 
-  std::string Take(const Step& step) {
-    if (step.call == "RunPodSandbox") {
+  std::string Take(const PodStep& step) {
+    if (step.method == "RunPodSandbox") {
       run_.sandboxes.push_back({"s" + std::to_string(sandboxes_++), 0, true});
       return run_.sandboxes.back().id;
     }
-    if (step.call == "CreateContainer") {
-      devmgr::ContainerRun one;
+    if (step.method == "CreateContainer") {
+      ContainerRun one;
       one.id = step.what + std::to_string(step.attempt);
       one.name = step.what;
       one.attempt = step.attempt;
@@ -57,28 +72,28 @@ class PodStepsTest : public ::testing::Test {
       run_.containers.push_back(one);
       return one.id;
     }
-    if (step.call == "RemoveContainer") {
+    if (step.method == "RemoveContainer") {
       std::erase_if(run_.containers,
                     [&](const auto& one) { return one.id == step.what; });
       return "-" + step.what;
     }
-    if (step.call == "RemovePodSandbox") {
+    if (step.method == "RemovePodSandbox") {
       run_ = {};
       return "-" + step.what;
     }
-    return "unexpected step " + step.call;
+    return "unexpected step " + step.method;
   }
 
   /// A machine that was off, or a sandbox that died.
   void LoseSandbox() {
     run_.sandboxes[0].ready = false;
-    for (devmgr::ContainerRun& one : run_.containers) {
+    for (ContainerRun& one : run_.containers) {
       if (one.state == State::kRunning) Exit(one.name, 255);
     }
   }
 
   void Exit(const std::string& name, int code) {
-    for (devmgr::ContainerRun& one : run_.containers) {
+    for (ContainerRun& one : run_.containers) {
       if (one.name != name || one.state != State::kRunning) continue;
       one.state = State::kExited;
       one.exit_code = code;
@@ -88,10 +103,9 @@ class PodStepsTest : public ::testing::Test {
     ADD_FAILURE() << name << " does not run";
   }
 
-  PodPlan plan_;
-  devmgr::PodRun run_;
+  PodSteps steps_ = PodSteps(Pod());
+  PodRun run_;
   int sandboxes_ = 0;
-  BackOff back_off_;
   WallTime now_ = WallTime(1'000'000s);
 };
 
@@ -278,10 +292,10 @@ TEST_F(PodStepsTest, WhatTheRuntimeLostSightOfIsStoppedFirst) {
   Plan("Always", {{"a"}});
   Settle();
   run_.containers[0].state = State::kUnknown;
-  EXPECT_EQ(Next().call, "StopContainer");
+  EXPECT_EQ(Next().method, "StopContainer");
   EXPECT_EQ(Next().what, "a0");
   run_.sandboxes[0].ready = false;
-  EXPECT_EQ(Next().call, "RemovePodSandbox");
+  EXPECT_EQ(Next().method, "RemovePodSandbox");
 }
 
 TEST_F(PodStepsTest, AnEndThatIsNotKnownYetIsWaitedFor) {
@@ -300,10 +314,43 @@ TEST_F(PodStepsTest, AdoptionStartsNothingTwice) {
   Exit("i", 0);
   Settle();
   // Another process sees what the runtime has, and nothing else.
-  const devmgr::PodRun before = run_;
+  const PodRun before = run_;
   EXPECT_EQ(Settle(), "");
   EXPECT_EQ(before.containers.size(), 3u);
 }
 
+TEST_F(PodStepsTest, InitContainersAreDoneWithBeforeTheFirstOther) {
+  Plan("Always", {{"i", Kind::kInit}, {"s", Kind::kSidecar}, {"a"}, {"b"}});
+  Take(Next());
+  for (const char* name : {"i", "s"}) {
+    EXPECT_EQ(Next().what, name);
+    EXPECT_FALSE(Next().is_initialized);
+    Take(Next());
+    if (name[0] == 'i') Exit(name, 0);
+  }
+  for (const char* name : {"a", "b"}) {
+    EXPECT_EQ(Next().what, name);
+    EXPECT_TRUE(Next().is_initialized);
+    Take(Next());
+  }
+}
+
+TEST_F(PodStepsTest, SidecarsStopAfterTheOthersTheLastOneFirst) {
+  Plan("Always", {{"s", Kind::kSidecar},
+                  {"i", Kind::kInit},
+                  {"t", Kind::kSidecar},
+                  {"a"},
+                  {"b"}});
+  EXPECT_THAT(steps_.StopOrder(run_), ElementsAre(IsEmpty()));
+  Settle();
+  Exit("i", 0);
+  EXPECT_EQ(Settle(), "t0 a0 b0");
+  Exit("a", 1);
+  Take(Next());  // Of two attempts the newest runs.
+  EXPECT_THAT(steps_.StopOrder(run_),
+              ElementsAre(ElementsAre("i0", "a1", "b0"), ElementsAre("t0"),
+                          ElementsAre("s0")));
+}
+
 }  // namespace
-}  // namespace edge
+}  // namespace devmgr
