@@ -9,6 +9,7 @@
 #include <devmgr/export.h>
 #include <devmgr/types.h>
 
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,5 +31,15 @@ struct PodText {
 ///                    manifests; the message names file and line
 DEVMGR_EXPORT absl::StatusOr<std::vector<PodText>> PodTextsOf(
     std::string_view text, std::string_view file_name);
+
+/// The pod of this name in a directory that WatchManifests watches: of two
+/// files that have it the first one by name counts. Files that cannot be read
+/// now are passed over, since the source reports them; it may still have what
+/// they were. Reads up to all files of the directory.
+///   NotFound     no file has it
+///   Unavailable  the directory cannot be read
+/// and the errors of the file system.
+DEVMGR_EXPORT absl::StatusOr<PodText> FindPodText(
+    const std::filesystem::path& directory, const ObjectName& pod);
 
 }  // namespace devmgr
