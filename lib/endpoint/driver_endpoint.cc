@@ -279,7 +279,9 @@ class NodeEndpoint final : public DriverEndpoint {
 
   void ShowObjectsOf(
       std::function<std::shared_ptr<const ObjectSnapshot>()> objects) override {
+    const bool is_set = objects != nullptr;
     RunOn(*executor_, [&] { objects_ = std::move(objects); });
+    if (is_set) OnObjects();
   }
   void OnObjects() override {
     executor_->Post([this] {

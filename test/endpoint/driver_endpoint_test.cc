@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <variant>
 
@@ -164,6 +165,47 @@ TEST_F(DriverEndpointTest, AClaimIsShownBeforeItIsPrepared) {
   Start();
   EXPECT_EQ(show(false), 200);
   EXPECT_EQ(show(true), 404);
+  Stop();
+}
+
+/// Without a Refresh: a driver may read a claim before any pod needs it.
+TEST_F(DriverEndpointTest, ClaimsAreShownWhenTheyAreKnownAndWhenTheyChange) {
+  Start();
+  const auto objects_with = [&](const std::string& uid) {
+    std::string text = Bed::Claim("c");
+    text.replace(text.find("u-c"), 3, uid);
+    DecodedManifest decoded = DecodeManifest(text, "test", options_.node_name);
+    auto objects = std::make_shared<ObjectSnapshot>();
+    objects->complete = true;
+    objects->claims.insert_or_assign(
+        ObjectName{"default", "c"},
+        std::make_shared<const ResourceClaim>(
+            std::get<ResourceClaim>(decoded.objects.at(0).object)));
+    return objects;
+  };
+  const auto shown_uid = [&] {
+    const auto reply = Call("GET", endpoint::kClaim);
+    return reply.code == 200 ? reply.json()["metadata"]["uid"].dump() : "none";
+  };
+  std::mutex mutex;
+  auto objects = objects_with("u-c");
+  const auto read = [&]() -> std::shared_ptr<const ObjectSnapshot> {
+    const std::lock_guard lock(mutex);
+    return objects;
+  };
+  endpoint_->ShowObjectsOf(read);
+  // Waits for what the endpoint's thread had to do before.
+  endpoint_->ShowObjectsOf(nullptr);
+  EXPECT_EQ(shown_uid(), "\"u-c\"");
+  endpoint_->ShowObjectsOf(read);
+  {
+    const std::lock_guard lock(mutex);
+    objects = objects_with("u-d");
+  }
+  DeviceManagerObserver& observer = *endpoint_;
+  observer.OnObjects();
+  endpoint_->ShowObjectsOf(nullptr);
+  EXPECT_EQ(shown_uid(), "\"u-d\"");
   Stop();
 }
 

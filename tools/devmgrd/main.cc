@@ -223,26 +223,14 @@ absl::StatusOr<std::unique_ptr<devmgr::DriverEndpoint>> StartDriverEndpoint(
   return endpoint;
 }
 
-/// Shows drivers the claims as the manager has them, as long as it is there.
-class ClaimsForDrivers final : public devmgr::DeviceManagerObserver {
- public:
-  explicit ClaimsForDrivers(devmgr::DriverEndpoint* endpoint)
-      : endpoint_(endpoint) {}
-  void Attach(devmgr::DeviceManager& manager) {
-    if (endpoint_ == nullptr) return;
-    endpoint_->ShowObjectsOf([&manager] { return manager.Objects(); });
-    endpoint_->OnObjects();
-  }
-  void Detach() {
-    if (endpoint_ != nullptr) endpoint_->ShowObjectsOf(nullptr);
-  }
-  void OnObjects() override {
-    if (endpoint_ != nullptr) endpoint_->OnObjects();
-  }
-
- private:
-  devmgr::DriverEndpoint* const endpoint_;
-};
+/// Shows drivers the claims as the manager has them, until what is returned
+/// goes, which has to be before the manager.
+std::shared_ptr<void> ShowClaims(devmgr::DriverEndpoint* endpoint,
+                                 const devmgr::DeviceManager& manager) {
+  if (endpoint == nullptr) return nullptr;
+  endpoint->ShowObjectsOf([&manager] { return manager.Objects(); });
+  return {nullptr, [endpoint](void*) { endpoint->ShowObjectsOf(nullptr); }};
+}
 
 absl::StatusOr<Objects> OpenObjects(
     const Config& config,
@@ -312,7 +300,6 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
       devmgrd::MetricNamesOf(config.metrics_names));
   EventLogger events;
   devmgrd::QuietMemory memory;
-  ClaimsForDrivers claims(objects->endpoint.get());
   const Runtime runtime = OpenRuntime(config);
   devmgr::Host host;
   host.runtime = runtime.source.get();
@@ -320,7 +307,9 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   host.object_sink = objects->sink();
   host.log = Log;
   host.observers = {&events, &memory};
-  if (objects->endpoint != nullptr) host.observers.push_back(&claims);
+  if (objects->endpoint != nullptr) {
+    host.observers.push_back(objects->endpoint.get());
+  }
   if (!config.metrics_address.empty()) {
     host.metrics = metrics.get();
     host.observers.push_back(metrics.get());
@@ -328,10 +317,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
   auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
   if (!manager.ok()) return manager.status();
-  claims.Attach(**manager);
-  // Before the manager goes, whichever way this ends.
-  const std::shared_ptr<void> attached(nullptr,
-                                       [&](void*) { claims.Detach(); });
+  std::shared_ptr<void> claims = ShowClaims(objects->endpoint.get(), **manager);
   std::function<std::vector<devmgr::SourceInfo>()> sources;
   if (objects->api_server != nullptr) {
     sources = [api_server = objects->api_server.get()] {
@@ -370,7 +356,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   const auto deadline = std::chrono::steady_clock::now() + kExposerEnd;
   const auto exposer_end = End(*std::move(exposer));
   *clients = {};
-  claims.Detach();
+  claims.reset();
   manager->reset();
   if (exposer_end.wait_until(deadline) == std::future_status::timeout) {
     spdlog::warn(

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <absl/status/statusor.h>
+#include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/host.h>
 
@@ -43,8 +44,9 @@ struct DriverEndpointOptions {
 /// one driver on this node: its slices, and the claims that have its devices.
 /// What it shows of a claim is there before the claim's first prepare, as
 /// drivers read claims when they are called. Has two threads, and without any
-/// driver one that sleeps. Thread-safe.
-class DEVMGR_EXPORT DriverEndpoint {
+/// driver one that sleeps. Is to be among Host::observers of the manager, and
+/// so outlives it. Thread-safe.
+class DEVMGR_EXPORT DriverEndpoint : public DeviceManagerObserver {
  public:
   /// `objects`, borrowed, has everything but what drivers publish.
   ///   InvalidArgument  options that cannot be used; the name of a driver
@@ -53,20 +55,19 @@ class DEVMGR_EXPORT DriverEndpoint {
   ///   DataLoss         what is kept in `state_dir` cannot be read
   static absl::StatusOr<std::unique_ptr<DriverEndpoint>> Start(
       const DriverEndpointOptions& options, ObjectSource& objects);
-  virtual ~DriverEndpoint() = default;
 
   /// `objects` and the slices of drivers: what the manager is to have as
   /// Host::objects. Lives as long as this.
   virtual ObjectSource& source() = 0;
 
   /// Shows drivers the claims as `objects` has them, DeviceManager::Objects;
-  /// it is called on a thread of this, until it is replaced. Null ends that:
-  /// no call of it runs after this returns.
+  /// it is called on a thread of this, soon and whenever they have changed,
+  /// until it is replaced. Null ends that: no call of it runs after this
+  /// returns. To be ended before the manager goes.
   virtual void ShowObjectsOf(
       std::function<std::shared_ptr<const ObjectSnapshot>()> objects) = 0;
-  /// What `objects` returns is different
-  /// (DeviceManagerObserver::OnObjects). Never blocks.
-  virtual void OnObjects() = 0;
+  /// What `objects` returns is different. Never blocks.
+  void OnObjects() override = 0;
 
   /// Lets another driver connect, as those of the options, now and after
   /// restarts, until its file in `state_dir/drivers` is removed. Returns where
