@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <absl/strings/str_cat.h>
+#include <devmgr/manifests.h>
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
+#include <variant>
 
 #include "pod.h"
 
@@ -136,7 +136,6 @@ void PutSandbox(const json& metadata, const std::string& uid,
 
 void PutContainers(const json& spec, const std::filesystem::path& empty_dirs,
                    PodPlan* plan) {
-  using Kind = PlannedContainer::Kind;
   Texts volumes;
   for (const json& volume : ListIn(spec, "volumes")) {
     const std::string name = volume.value("name", "");
@@ -149,15 +148,11 @@ void PutContainers(const json& spec, const std::filesystem::path& empty_dirs,
   }
   for (const char* list : {"initContainers", "containers"}) {
     for (const json& one : ListIn(spec, list)) {
-      const bool is_init = list[0] == 'i';
-      const bool always = one.value("restartPolicy", "") == "Always";
-      PlannedContainer planned{one.value("name", ""), Kind::kApp};
-      if (is_init) planned.kind = always ? Kind::kSidecar : Kind::kInit;
-      planned.config = ConfigOf(one, volumes);
-      *planned.config.mutable_labels() = plan->sandbox.labels();
-      (*planned.config.mutable_labels())["io.kubernetes.container.name"] =
-          planned.name;
-      plan->containers.push_back(std::move(planned));
+      const std::string name = one.value("name", "");
+      cri::ContainerConfig& config = plan->containers[name];
+      config = ConfigOf(one, volumes);
+      *config.mutable_labels() = plan->sandbox.labels();
+      (*config.mutable_labels())["io.kubernetes.container.name"] = name;
     }
   }
 }
@@ -179,7 +174,11 @@ absl::StatusOr<PodPlan> ReadPod(const std::string& text, const std::string& uid,
       refused = "the pod needs what edge-kubelet does not do:" + refused;
       return absl::InvalidArgumentError(refused);
     }
-    plan.restart_policy = spec.value("restartPolicy", "Always");
+    const auto decoded = devmgr::DecodeManifest(text, "pod");
+    if (decoded.objects.empty()) {
+      return absl::InvalidArgumentError("the manager cannot use the pod");
+    }
+    plan.pod = std::get<devmgr::Pod>(decoded.objects[0].object);
     plan.grace = std::chrono::seconds(
         std::max(0, spec.value("terminationGracePeriodSeconds", 30)));
     PutSandbox(pod.at("metadata"), uid, &plan.sandbox);

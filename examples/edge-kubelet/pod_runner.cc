@@ -5,16 +5,19 @@
 #include <fstream>
 #include <future>
 #include <iterator>
-#include <set>
+#include <optional>
 #include <thread>
 
 #include "node.h"
+#include "pod.h"
 
 namespace edge {
 namespace {
 
 namespace fs = std::filesystem;
 using devmgr::PodRun;
+using devmgr::PodStep;
+using devmgr::WallTime;
 using std::chrono::seconds;
 
 constexpr milliseconds kAtOnce{0};
@@ -55,7 +58,7 @@ class PodRunner {
   /// Takes one step; how long to wait for the next.
   absl::StatusOr<milliseconds> Turn() {
     const auto info = node_.manager->View()->PodInfoOf(pod_.uid);
-    const bool is_over = node_.pods->Has(pod_.name);
+    const bool is_over = !node_.pods->PhaseOf(pod_.name).empty();
     // The manager knows no pod that is over, or that is gone and holds nothing.
     const bool is_gone =
         is_over || !info.ok() ? !HasManifest() : IsReleased(*info);
@@ -78,19 +81,19 @@ class PodRunner {
 
   absl::StatusOr<milliseconds> TakeStep(const PodRun& run) {
     absl::Status status;
-    const std::string phase = PhaseOf(plan_, run);
+    const std::string phase = steps_->PhaseOf(run);
     const WallTime now = std::chrono::system_clock::now();
-    const Step step = NextStep(&plan_, run, node_.back_off, now);
+    const PodStep step = steps_->Next(run, now);
     if (!phase.empty()) {
       status = StopAll(run);
       if (status.ok()) status = node_.End(pod_, phase);
       if (status.ok()) Say("the pod is over: " + phase);
-    } else if (step.call == "RunPodSandbox") {
+    } else if (step.method == "RunPodSandbox") {
       status = RunSandbox();
-    } else if (step.call == "CreateContainer") {
+    } else if (step.method == "CreateContainer") {
       status = StartContainer(step, run);
-    } else if (!step.call.empty()) {
-      status = Call(step.call, step.what);
+    } else if (!step.method.empty()) {
+      status = Call(step.method, step.what);
     } else {
       const WallTime until = step.until.value_or(now + kPeriod);
       return std::min(std::chrono::ceil<milliseconds>(until - now), kPeriod);
@@ -130,44 +133,28 @@ class PodRunner {
 
   /// Once the pod has begun, its manifest is what it was then.
   absl::Status ReadPlan() {
-    if (!plan_.containers.empty()) return absl::OkStatus();
+    if (steps_.has_value()) return absl::OkStatus();
     manifest_ = ReadFile(folder_ / "manifest.json");
-    if (manifest_.empty()) manifest_ = FindManifest();
+    if (manifest_.empty()) {
+      auto found = devmgr::FindPodText(node_.root / "manifests", pod_.name);
+      if (!found.ok()) return found.status();
+      manifest_ = std::move(found->json);
+    }
     auto plan = ReadPod(manifest_, pod_.uid.value, folder_ / "volumes");
     if (!plan.ok()) return plan.status();
     plan_ = *std::move(plan);
     plan_.sandbox.set_log_directory(logs_.string());
+    steps_.emplace(plan_.pod, node_.back_off);
     if (!plan_.ignored.empty()) Say("these have no effect:" + plan_.ignored);
     return absl::OkStatus();
-  }
-
-  /// Of two files that have the pod the first by name counts, as for the
-  /// library.
-  std::string FindManifest() const {
-    std::error_code error;
-    std::set<fs::path> files;
-    for (const auto& file :
-         fs::directory_iterator(node_.root / "manifests", error)) {
-      files.insert(file.path());
-    }
-    for (const fs::path& file : files) {
-      const fs::path suffix = file.extension();
-      if (suffix != ".yaml" && suffix != ".yml" && suffix != ".json") continue;
-      const auto pods = devmgr::PodTextsOf(ReadFile(file), file.string());
-      if (!pods.ok()) continue;  // The manager reports it.
-      for (const devmgr::PodText& pod : *pods) {
-        if (pod.name == pod_.name) return pod.json;
-      }
-    }
-    return "";
   }
 
   absl::Status RunSandbox() {
     absl::Status status = WriteFile(folder_ / "manifest.json", manifest_);
     if (!status.ok()) return status;
     std::error_code error;  // The runtime says so if they are not there.
-    for (const PlannedContainer& one : plan_.containers) {
-      fs::create_directories(logs_ / one.name, error);
+    for (const auto& [name, config] : plan_.containers) {
+      fs::create_directories(logs_ / name, error);
     }
     for (const std::string& name : plan_.empty_dirs) {
       fs::create_directories(folder_ / "volumes" / name, error);
@@ -175,29 +162,25 @@ class PodRunner {
     }
     cri::RunPodSandboxRequest request;
     *request.mutable_config() = plan_.sandbox;
-    return node_.cri
-        .Call("RuntimeService/RunPodSandbox", request, 2 * kPatience)
-        .status();
+    return Ask("RuntimeService/RunPodSandbox", request, 2 * kPatience).status();
   }
 
-  absl::Status StartContainer(const Step& step, const PodRun& run) {
-    const auto planned =
-        std::find_if(plan_.containers.begin(), plan_.containers.end(),
-                     [&](const auto& one) { return one.name == step.what; });
-    absl::Status status = CheckImage(planned->config.image());
-    if (status.ok() && planned->kind == PlannedContainer::Kind::kApp) {
+  absl::Status StartContainer(const PodStep& step, const PodRun& run) {
+    const cri::ContainerConfig& config = plan_.containers.at(step.what);
+    absl::Status status = CheckImage(config.image());
+    if (status.ok() && step.is_initialized) {
       status = node_.manager->ReleaseInitContainers(pod_.uid);
     }
     if (!status.ok()) return status;
     cri::CreateContainerRequest request;
     request.set_pod_sandbox_id(run.sandboxes.front().id);
     *request.mutable_sandbox_config() = plan_.sandbox;
-    *request.mutable_config() = planned->config;
+    *request.mutable_config() = config;
     request.mutable_config()->mutable_metadata()->set_attempt(step.attempt);
     request.mutable_config()->set_log_path(
         step.what + "/" + std::to_string(step.attempt) + ".log");
-    const auto created = node_.cri.Call<cri::CreateContainerResponse>(
-        "RuntimeService/CreateContainer", request, kPatience);
+    const auto created = Ask<cri::CreateContainerResponse>(
+        "RuntimeService/CreateContainer", request);
     if (!created.ok()) return created.status();
     status = Call("StartContainer", created->container_id());
     if (status.ok()) Say("container '" + step.what + "' started");
@@ -207,8 +190,8 @@ class PodRunner {
   absl::Status CheckImage(const cri::ImageSpec& image) const {
     cri::ImageStatusRequest request;
     *request.mutable_image() = image;
-    const auto answer = node_.cri.Call<cri::ImageStatusResponse>(
-        "ImageService/ImageStatus", request, kPatience);
+    const auto answer =
+        Ask<cri::ImageStatusResponse>("ImageService/ImageStatus", request);
     if (!answer.ok() || answer->has_image()) return answer.status();
     return absl::NotFoundError("the runtime has no image '" + image.image() +
                                "', and edge-kubelet pulls none");
@@ -221,28 +204,32 @@ class PodRunner {
     cri::StopContainerRequest request;
     request.set_container_id(id);
     request.set_timeout(grace.count());
-    return node_.cri
-        .Call("RuntimeService/" + method, request, kPatience + grace)
-        .status();
+    return Ask("RuntimeService/" + method, request, kPatience + grace).status();
   }
 
-  /// Sidecars after the others, the last one first.
+  template <typename Response = cri::Empty, typename Request>
+  absl::StatusOr<Response> Ask(const std::string& method,
+                               const Request& request,
+                               seconds patience = kPatience) const {
+    const auto answer =
+        node_.cri->Call(method, request.SerializeAsString(), patience);
+    if (!answer.ok()) return answer.status();
+    Response response;
+    if (response.ParseFromString(*answer)) return response;
+    return absl::InternalError(method + ": the answer cannot be read");
+  }
+
+  /// What does not stop is stopped with its sandbox.
   absl::Status StopAll(const PodRun& run) const {
-    const auto stop = [&](const PlannedContainer& planned) {
-      // What does not stop is stopped with its sandbox.
-      if (const auto* one = Newest(run, planned.name)) {
-        Call("StopContainer", one->id, plan_.grace).IgnoreError();
+    std::vector<std::vector<std::string>> order;
+    if (steps_.has_value()) order = steps_->StopOrder(run);
+    for (const std::vector<std::string>& together : order) {
+      std::vector<std::future<absl::Status>> calls;  // Each waits for its end.
+      for (const std::string& id : together) {
+        calls.push_back(std::async(std::launch::async, [this, &id] {
+          return Call("StopContainer", id, plan_.grace);
+        }));
       }
-    };
-    std::vector<std::future<void>> calls;
-    for (const PlannedContainer& one : plan_.containers) {
-      if (one.kind == PlannedContainer::Kind::kSidecar) continue;
-      calls.push_back(std::async(std::launch::async, stop, std::cref(one)));
-    }
-    calls.clear();  // When they have ended.
-    for (std::size_t i = plan_.containers.size(); i-- > 0;) {
-      const PlannedContainer& one = plan_.containers[i];
-      if (one.kind == PlannedContainer::Kind::kSidecar) stop(one);
     }
     return CallForSandboxes("StopPodSandbox", run);
   }
@@ -256,7 +243,7 @@ class PodRunner {
     const bool was_over = fs::exists(folder_ / "phase", error);
     fs::remove_all(logs_, error);
     fs::remove_all(folder_, error);
-    if (was_over) node_.pods->Set(pod_.name, "");
+    if (was_over) node_.pods->SetPhase(pod_.name, "");
     if (!run.sandboxes.empty()) Say("the pod is removed");
     is_gone_ = true;
     return status;
@@ -280,7 +267,8 @@ class PodRunner {
   const fs::path folder_;
   const fs::path logs_;
   std::string manifest_;
-  PodPlan plan_;  ///< Of `manifest_`; without containers while it is unknown.
+  PodPlan plan_;                           ///< Of `manifest_`.
+  std::optional<devmgr::PodSteps> steps_;  ///< Empty while there is no plan.
   bool is_gone_ = false;
 };
 
@@ -293,7 +281,7 @@ std::string ReadFile(const fs::path& file) {
 
 absl::Status Node::End(const PodId& pod, const std::string& phase) {
   const absl::Status status = WriteFile(FolderOf(pod) / "phase", phase);
-  pods->Set(pod.name, phase);
+  pods->SetPhase(pod.name, phase);
   return status;
 }
 

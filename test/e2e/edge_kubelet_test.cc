@@ -67,6 +67,16 @@ std::string PodText(const std::string& restart_policy,
 constexpr char kDevices[] =
     ", resources: {claims: [{name: x}], limits: {example.com/tpu: \"1\"}}";
 
+constexpr char kClass[] = R"(
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec:
+  extendedResourceName: example.com/gpu
+  selectors:
+  - cel: {expression: device.driver == 'gpu.example.com'}
+)";
+
 class EdgeKubeletTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -103,6 +113,8 @@ class EdgeKubeletTest : public ::testing::Test {
             "0.05",
             "--back-off-max",
             "0.2",
+            "--driver",
+            "gpu.example.com",
             "--runtime-endpoint",
             containerd_->socket().string()};
   }
@@ -189,6 +201,41 @@ TEST_F(EdgeKubeletTest, RunsAPodInOrderAndReleasesItAtItsEnd) {
   node_.Remove("pod.yaml");
   ASSERT_TRUE(edge_->Logs("the pod is removed")) << edge_->log();
   EXPECT_THAT(Sandboxes(), IsEmpty());
+}
+
+/// As stock drivers do: pod, class, driver, and no claim by hand.
+TEST_F(EdgeKubeletTest, APodGetsADeviceThatADriverPublishes) {
+  testing::FakeDraDriverOptions options;
+  options.publish = true;
+  options.devices = 2;
+  driver_.reset();
+  driver_ = node_.StartDriver(options);
+  ASSERT_NE(driver_, nullptr);
+  node_.Write("class.yaml", kClass);
+  node_.Write("pod.yaml",
+              "apiVersion: v1\nkind: Pod\nmetadata: {name: p, uid: " +
+                  std::string(kUid) +
+                  "}\nspec:\n  restartPolicy: Never\n  hostNetwork: true\n"
+                  "  volumes: [{name: v, emptyDir: {}}]\n  containers:\n" +
+                  ContainerText("c", LookingCommand(),
+                                ", resources: {limits: {example.com/gpu: 1}}") +
+                  ContainerText("plain", LookingCommand()));
+  ASSERT_TRUE(edge_->Logs("the pod is over: Succeeded"))
+      << edge_->log() << node_.Ctl({"get", "events"}).out;
+  EXPECT_THAT(LogOf("c"), HasSubstr("DEVMGR_FAKE_DEVICE_"));
+  EXPECT_THAT(LogOf("plain"), HasNoDevices());
+  EXPECT_THAT(node_.Ctl({"get", "slices", "-o", "json"}).out,
+              HasSubstr("\"source\": \"endpoint\""));
+  WaitForRelease();
+
+  // What a driver has published is there after a kill, at the same place.
+  const std::string kubeconfig =
+      ReadAll(node_.root() / "kubeconfig/gpu.example.com");
+  EXPECT_THAT(kubeconfig, HasSubstr("https://127.0.0.1:"));
+  Start();
+  EXPECT_EQ(ReadAll(node_.root() / "kubeconfig/gpu.example.com"), kubeconfig);
+  EXPECT_THAT(node_.Ctl({"get", "slices", "-o", "json"}).out,
+              HasSubstr("\"source\": \"endpoint\""));
 }
 
 TEST_F(EdgeKubeletTest, GoesOnAfterAKill) {

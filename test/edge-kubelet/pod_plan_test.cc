@@ -62,18 +62,17 @@ TEST(PodPlanTest, SidecarsAreInitContainersThatAlwaysRestart) {
       Read(Pod("", R"("restartPolicy":"Never","initContainers":[)"
                    R"({"name":"i","image":"i"},)"
                    R"({"name":"s","image":"i","restartPolicy":"Always"}],)"));
-  EXPECT_EQ(plan.restart_policy, "Never");
-  ASSERT_EQ(plan.containers.size(), 3u);
-  using Kind = PlannedContainer::Kind;
-  EXPECT_EQ(plan.containers[0].kind, Kind::kInit);
-  EXPECT_EQ(plan.containers[1].kind, Kind::kSidecar);
-  EXPECT_EQ(plan.containers[2].kind, Kind::kApp);
+  EXPECT_EQ(plan.pod.spec.restart_policy, "Never");
+  ASSERT_EQ(plan.pod.spec.init_containers.size(), 2u);
+  EXPECT_EQ(plan.pod.spec.init_containers[0].restart_policy, "");
+  EXPECT_EQ(plan.pod.spec.init_containers[1].restart_policy, "Always");
+  EXPECT_EQ(plan.containers.size(), 3u);
   EXPECT_EQ(plan.ignored, "");
 }
 
 TEST(PodPlanTest, AContainerCarriesItsIdentity) {
   const PodPlan plan = Read(Pod(R"(,"command":["a","b"],"env":null)"));
-  const cri::ContainerConfig& config = plan.containers.at(0).config;
+  const cri::ContainerConfig& config = plan.containers.at("c");
   EXPECT_EQ(config.labels().at("io.kubernetes.pod.uid"), "u");
   EXPECT_EQ(config.labels().at("io.kubernetes.container.name"), "c");
   EXPECT_EQ(config.command_size(), 2);
@@ -88,7 +87,7 @@ TEST(PodPlanTest, VolumesLieOnTheHost) {
           R"({"name":"e","mountPath":"/e"}])",
           R"("volumes":[{"name":"h","hostPath":{"path":"/srv"}},)"
           R"({"name":"e","emptyDir":{}}],)"));
-  const cri::ContainerConfig& config = plan.containers.at(0).config;
+  const cri::ContainerConfig& config = plan.containers.at("c");
   ASSERT_EQ(config.mounts_size(), 2);
   EXPECT_EQ(config.mounts(0).host_path(), "/srv");
   EXPECT_TRUE(config.mounts(0).readonly());
