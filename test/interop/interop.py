@@ -188,6 +188,9 @@ class Node:
   def tool(self, name):
     return os.path.join(self._tools, name, name)
 
+  def example(self, name):
+    return os.path.join(os.path.dirname(self._tools), 'examples', name, name)
+
   def start(self, *flags):
     self.daemon = Program(self.root + '/devmgrd.log', self.tool('devmgrd'),
                           '--root', self.root, '--config', self._config, *flags)
@@ -219,13 +222,13 @@ class Setting:
     self.go = build_root + '/test/interop/bin'
 
   @contextlib.contextmanager
-  def node(self, config=''):
+  def node(self, config='', kind=Node):
     """A node whose daemon answers; a failed case where it does not."""
     with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
-      node = Node(self.tools, folder, config)
+      node = kind(self.tools, folder, config)
       try:
         self.tap.check(wait_for(lambda: node.ctl('status').returncode == 0),
-                       'devmgrd answers', '\n'.join(node.daemon.lines()))
+                       'the daemon answers', '\n'.join(node.daemon.lines()))
         yield node
       finally:
         node.daemon.stop()

@@ -12,7 +12,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 
-from interop import (DRIVER, TEST_DRIVER, TEST_DRIVER_PACKAGE, Program, Reader,  # noqa: E402
+from interop import (DRIVER, TEST_DRIVER, TEST_DRIVER_PACKAGE, Node, Program, Reader,  # noqa: E402
                      build_program, build_with, main, wait_for)
 
 NODE = 'node-1'
@@ -205,13 +205,13 @@ def on_the_helpers(setting):
       on_the_helper(setting.tap, node, way, start)
 
 
-def test_driver(setting):
-  """Kubernetes' own driver of its tests, in either order with devmgrd."""
+def starter_of_test_driver(setting):
+  """What starts Kubernetes' own driver of its tests; None where there is none."""
   program, why_not = build_program(setting.source + '/testdriver', setting.go, TEST_DRIVER,
                                    TEST_DRIVER_PACKAGE)
   if why_not:
     setting.tap.skip("Kubernetes' test driver", why_not)
-    return
+    return None
 
   def start(log, root):
     for folder in ('plugins_registry', 'plugins/' + DRIVER):
@@ -220,6 +220,14 @@ def test_driver(setting):
                    'kubelet-plugin', '--plugin-registration-path', root + '/plugins_registry',
                    '--datadir', root + '/plugins', '--cdi-dir', root + '/cdi', '--node-name', NODE)
 
+  return start
+
+
+def test_driver(setting):
+  """In either order with devmgrd."""
+  start = starter_of_test_driver(setting)
+  if start is None:
+    return
   for first in ('devmgrd', 'driver'):
     way = f'test driver, {first} first'
     with setting.node(CONFIG) as node:
@@ -252,5 +260,42 @@ def test_driver(setting):
         driver.stop()
 
 
+class EdgeNode(Node):
+  """A root folder with edge-kubelet on it. There is no runtime: pods get their
+  devices, and no container; test/e2e has that."""
+
+  def start(self, *flags):
+    self.daemon = Program(self.root + '/edge-kubelet.log', self.example('edge-kubelet'),
+                          '--root', self.root, '--node-name', NODE, '--driver', DRIVER,
+                          '--cdi-spec-dir', self.root + '/cdi',
+                          '--runtime-endpoint', self.root + '/no-runtime.sock', *flags)
+
+
+def beside_edge_kubelet(setting):
+  """A pod file, a class, the driver and edge-kubelet are all there is."""
+  if not os.path.exists(setting.build_root + '/examples/edge-kubelet/edge-kubelet'):
+    setting.tap.skip('edge-kubelet', 'the examples are not built')
+    return
+  start = starter_of_test_driver(setting)
+  if start is None:
+    return
+  with setting.node(kind=EdgeNode) as node:
+    alone = Alone(setting.tap, node, 'edge-kubelet', start)
+    alone.write('class', CLASS)
+    alone.write('a', pod('a', 2))
+    driver = alone.driver()
+    try:
+      alone.wait('a', 'ready', 'a pod gets devices by its limits alone')
+      alone.check(states(alone, 'Complete', 4), 'the slices are there')
+      before = alone.slices()
+      alone.kill_daemon()
+      alone.check(wait_for(node.connected), 'the driver is found again after kill -9')
+      setting.tap.equal(alone.slices(), before, 'edge-kubelet: the slices are the same')
+      alone.write('b', pod('b', 2))
+      alone.wait('b', 'ready', 'the next pod gets the others')
+    finally:
+      driver.stop()
+
+
 if __name__ == '__main__':
-  main(on_the_helpers, test_driver)
+  main(on_the_helpers, test_driver, beside_edge_kubelet)
