@@ -121,11 +121,18 @@ absl::Status DropNewRecords(rocksdb::DB& db, rocksdb::WriteBatch& write,
                             Conversion& conversion) {
   const std::unique_ptr<rocksdb::Iterator> records(
       db.NewIterator(CheckedRead()));
+  std::size_t objects = 0;
   records->SeekToFirst();
   while (records->Valid()) {
     const std::string key = records->key().ToString();
     if (KindOf(key) == KeyKind::kHistory) {
       records->Seek(HistoryEnd());
+      continue;
+    }
+    if (KindOf(key) == KeyKind::kObject) {
+      write.Delete(key);
+      ++objects;
+      records->Next();
       continue;
     }
     DEVMGR_ASSIGN_OR_RETURN(auto loss,
@@ -135,6 +142,12 @@ absl::Status DropNewRecords(rocksdb::DB& db, rocksdb::WriteBatch& write,
       conversion.lost.push_back(*std::move(loss));
     }
     records->Next();
+  }
+  if (objects > 0) {
+    conversion.lost.push_back(fmt::format(
+        "what drivers have published to this node ({}): they publish it anew, "
+        "and resource versions begin again",
+        Counted(objects, "record")));
   }
   return FromRocksDb(records->status(), "reading the ledger");
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "checkpoint/codec.h"
+#include "checkpoint/database_objects.h"
 #include "checkpoint/history_window.h"
 #include "checkpoint/ledger_store.h"
 #include "common/mutex.h"
@@ -44,7 +45,10 @@ class InMemoryStore : public LedgerStore {
     return state::BatchesAfter(history_, after, most);
   }
 
+  std::shared_ptr<ObjectSpace> Objects() override { return objects_; }
+
  private:
+  const std::shared_ptr<ObjectSpace> objects_ = NewInMemoryObjects();
   Mutex mutex_;
   state::State state_ DEVMGR_GUARDED_BY(mutex_);
   HistoryWindow window_ DEVMGR_GUARDED_BY(mutex_);

@@ -19,6 +19,7 @@ constexpr std::string_view kLocalClaimPrefix = "l/";
 constexpr std::string_view kAuthority = "a/";
 constexpr std::string_view kHistoryPrefix = "h/";
 constexpr std::string_view kSourcePrefix = "~s/";
+constexpr std::string_view kObjectPrefix = "~o/";
 constexpr char kIgnorable = '~';
 constexpr std::size_t kNumberSize = 8;
 
@@ -89,6 +90,14 @@ std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
 
+std::string ObjectKey(std::string_view key) {
+  return Join(kObjectPrefix, key);
+}
+
+std::string_view ObjectKeyIn(std::string_view key) {
+  return key.substr(kObjectPrefix.size());
+}
+
 std::string ClaimsBegin() { return std::string(kClaimPrefix); }
 
 std::string PodsBegin() { return std::string(kPodPrefix); }
@@ -96,6 +105,8 @@ std::string PodsBegin() { return std::string(kPodPrefix); }
 std::string PodsEnd() { return Behind(kPodPrefix); }
 
 std::string ClaimsEnd() { return Behind(kClaimPrefix); }
+
+std::string ObjectsEnd() { return Behind(kObjectPrefix); }
 
 std::string HistoryEnd() { return Behind(kHistoryPrefix); }
 
@@ -113,6 +124,7 @@ std::optional<KeyKind> KindOf(std::string_view key) {
   if (key.starts_with(kLocalClaimPrefix)) return KeyKind::kLocalClaim;
   if (key == kAuthority) return KeyKind::kAuthority;
   if (key.starts_with(kHistoryPrefix)) return KeyKind::kHistory;
+  if (key.starts_with(kObjectPrefix)) return KeyKind::kObject;
   return std::nullopt;
 }
 

@@ -35,6 +35,10 @@ std::string HolderKey(const state::ContainerId& id);
 std::string LocalClaimKey(const state::LocalClaimUid& uid);
 std::string AuthorityKeyOf();
 std::string HistoryKey(std::uint64_t seq);
+/// Of an object beside the ledger, by its key in devmgr::ObjectSpace.
+std::string ObjectKey(std::string_view key);
+/// The other way; `key` is what ObjectKey made.
+std::string_view ObjectKeyIn(std::string_view key);
 
 /// Before the keys of all pods, and the first key behind them.
 std::string PodsBegin();
@@ -42,6 +46,9 @@ std::string PodsEnd();
 /// The same of claims.
 std::string ClaimsBegin();
 std::string ClaimsEnd();
+
+/// The first key behind all objects.
+std::string ObjectsEnd();
 
 /// The first key behind the whole history.
 std::string HistoryEnd();
@@ -60,6 +67,7 @@ enum class KeyKind {
   kLocalClaim,
   kAuthority,
   kHistory,
+  kObject,
 };
 
 /// Nothing for a key that this version does not know.

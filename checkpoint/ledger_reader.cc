@@ -56,6 +56,8 @@ std::optional<std::string> EndOfKind(std::optional<KeyKind> kind,
                                      bool has_pods) {
   if (kind == KeyKind::kHistory) return HistoryEnd();
   if (kind == KeyKind::kClaim) return ClaimsEnd();
+  // Not of the ledger, and large.
+  if (kind == KeyKind::kObject) return ObjectsEnd();
   if (kind == KeyKind::kPod && has_pods) return PodsEnd();
   return std::nullopt;
 }
@@ -146,6 +148,7 @@ absl::Status PutRecord(std::string_view key, std::string_view value,
     case KeyKind::kSeq:
     case KeyKind::kFirst:
     case KeyKind::kHistory:
+    case KeyKind::kObject:
       break;
   }
   return absl::OkStatus();

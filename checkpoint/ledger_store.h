@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <devmgr/object_space.h>
 #include <devmgr/options.h>
 #include <devmgr/status_types.h>
 
@@ -86,6 +87,21 @@ class LedgerStore {
   absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t after) {
     return History(after, kWholeHistory);
   }
+
+  /// Objects beside the ledger, for any thread; null: it keeps none. What is
+  /// returned may outlive the store. It fails with Unavailable before
+  /// OpenObjects, after CloseObjects, and while the store is in doubt.
+  virtual std::shared_ptr<ObjectSpace> Objects() { return nullptr; }
+  /// To be called once Load has succeeded. `failed` is called by a write or
+  /// read of objects that needs a Reopen first, on its thread, until
+  /// CloseObjects has returned: it must not block, nor call the store.
+  virtual void OpenObjects(std::function<void(const absl::Status&)> failed) {
+    (void)failed;
+  }
+  /// Whether objects wait for a Reopen. From any thread.
+  virtual bool ObjectsFailed() const { return false; }
+  /// Waits for calls that are under way.
+  virtual void CloseObjects() {}
 
   /// Of opening it, not of reopening.
   virtual RecoveryReport Recovered() const { return {}; }

@@ -93,7 +93,8 @@ absl::StatusOr<RecoveryReport> RecoverLedger(StateDirectory& directory,
       report.kept, directory.ReplaceDatabase(
                        [&](const std::filesystem::path& path) {
                          return WriteNewLedger(options, path, salvaged.state,
-                                               salvaged.history);
+                                               salvaged.history,
+                                               salvaged.objects);
                        },
                        now_ms));
   return report;

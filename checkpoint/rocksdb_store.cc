@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "checkpoint/codec.h"
+#include "checkpoint/database_objects.h"
 #include "checkpoint/examine.h"
 #include "checkpoint/history_window.h"
 #include "checkpoint/keys.h"
@@ -61,6 +62,7 @@ class RocksDbStore : public LedgerStore {
         window_(limits) {}
 
   ~RocksDbStore() override {
+    objects_->Close();
     if (in_doubt_ || !db_->Close().ok()) return;
     // Without it the next opener says that the store was not closed cleanly.
     WriteWitness(Disk(), directory_.path(), {last_seq_, /*closed=*/true})
@@ -137,6 +139,7 @@ class RocksDbStore : public LedgerStore {
 
   absl::StatusOr<state::State> Reopen() override {
     DEVMGR_RETURN_IF_ERROR(not_loaded_);
+    objects_->Suspend();
     {
       std::unique_lock lock(db_mutex_);
       in_doubt_ = true;
@@ -151,6 +154,9 @@ class RocksDbStore : public LedgerStore {
     DEVMGR_RETURN_IF_ERROR(OpenExamined());
     auto state = Load();
     if (!state.ok()) in_doubt_ = true;
+    if (state.ok() && objects_failed_ != nullptr) {
+      objects_->Open(*db_, objects_failed_);
+    }
     return state;
   }
 
@@ -159,6 +165,20 @@ class RocksDbStore : public LedgerStore {
     std::shared_lock lock(db_mutex_);
     DEVMGR_RETURN_IF_ERROR(CheckUsable());
     return ReadHistory(*db_, after, most);
+  }
+
+  std::shared_ptr<ObjectSpace> Objects() override { return objects_; }
+
+  void OpenObjects(DatabaseObjects::Failed failed) override {
+    objects_failed_ = std::move(failed);
+    if (CheckUsable().ok()) objects_->Open(*db_, objects_failed_);
+  }
+
+  bool ObjectsFailed() const override { return objects_->failed(); }
+
+  void CloseObjects() override {
+    objects_failed_ = nullptr;
+    objects_->Close();
   }
 
  private:
@@ -319,6 +339,13 @@ class RocksDbStore : public LedgerStore {
   std::unique_ptr<rocksdb::DB> db_;
   std::atomic<bool> in_doubt_ = true;
   bool marked_open_ = false;
+
+  /// Of the same database; closed before it.
+  const std::shared_ptr<DatabaseObjects> objects_ =
+      std::make_shared<DatabaseObjects>(
+          [this] { return directory_.CheckInPlace(); });
+  /// Null: they are not open.
+  DatabaseObjects::Failed objects_failed_;
 
   /// Until Load goes on with it.
   std::optional<Begun> begun_;

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "checkpoint/codec.h"
@@ -282,6 +283,8 @@ absl::StatusOr<Salvaged> Decode(const RawRecords& records, SkipList skipped,
         continue;
       }
       history.emplace(*seq, *std::move(batch));
+    } else if (KindOf(key) == KeyKind::kObject) {
+      found.objects.emplace(key, value);
     } else if (const absl::Status status = PutRecord(key, value, found.state);
                !status.ok()) {
       skipped.Add(MessageOf(status));
@@ -379,12 +382,13 @@ absl::StatusOr<Salvaged> Attempt(const fs::path& database, const fs::path& work,
 /// How much of the ledger an attempt has found.
 auto Worth(const Salvaged& salvaged) {
   const state::State& state = salvaged.state;
-  return std::make_pair(
+  return std::make_tuple(
       salvaged.history.empty() ? 0 : salvaged.history.back().seq,
       state.pods.size() + state.claims.size() + state.identities.size() +
           state.resources.size() + state.healths.size() + state.sources.size() +
           state.foreign_holders.size() + state.local_claims.size() +
-          state.authority.size());
+          state.authority.size(),
+      salvaged.objects.size());
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct Salvaged {
   state::State state;
   /// Batches without a gap, the last of which is `last_seq`; or none.
   std::vector<state::Batch> history;
+  /// Objects beside the ledger, by their keys in the database.
+  std::map<std::string, std::string> objects;
   /// The highest number of a batch that left a trace.
   std::uint64_t last_seq = 0;
   std::int64_t last_time_ms = 0;  ///< Of a batch; 0: not known.

@@ -113,7 +113,8 @@ bool AddChange(const state::Change& change, rocksdb::WriteBatch& write) {
 absl::Status WriteNewLedger(const rocksdb::Options& options,
                             const std::filesystem::path& path,
                             const state::State& state,
-                            std::span<const state::Batch> history) {
+                            std::span<const state::Batch> history,
+                            const std::map<std::string, std::string>& objects) {
   rocksdb::Options creating = options;
   creating.create_if_missing = true;
   creating.error_if_exists = true;
@@ -146,6 +147,7 @@ absl::Status WriteNewLedger(const rocksdb::Options& options,
   for (const state::Batch& batch : history) {
     write.Put(HistoryKey(batch.seq), EncodeBatch(batch));
   }
+  for (const auto& [key, value] : objects) write.Put(key, value);
   DEVMGR_RETURN_IF_ERROR(FromRocksDb(db->Write(DurableWrite(), &write),
                                      "cannot begin the ledger"));
   return FromRocksDb(db->Close(), "cannot begin the ledger");

@@ -8,8 +8,10 @@
 #include <rocksdb/write_batch.h>
 
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "state/decision.h"
 #include "state/state.h"
@@ -22,11 +24,12 @@ absl::StatusOr<std::unique_ptr<rocksdb::DB>> OpenDatabase(
 /// Adds a change to a write; false when its record is null.
 bool AddChange(const state::Change& change, rocksdb::WriteBatch& write);
 
-/// Makes a new database that holds `state` and `history`: all of it, on disk,
-/// when it returns, and nothing of it when it does not.
-absl::Status WriteNewLedger(const rocksdb::Options& options,
-                            const std::filesystem::path& path,
-                            const state::State& state,
-                            std::span<const state::Batch> history);
+/// Makes a new database that holds `state` and `history`, and `objects` by
+/// their keys in it: all of it, on disk, when it returns, and nothing of it
+/// when it does not.
+absl::Status WriteNewLedger(
+    const rocksdb::Options& options, const std::filesystem::path& path,
+    const state::State& state, std::span<const state::Batch> history,
+    const std::map<std::string, std::string>& objects = {});
 
 }  // namespace devmgr::checkpoint

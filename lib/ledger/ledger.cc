@@ -23,12 +23,24 @@ Ledger::~Ledger() { Stop(); }
 
 absl::StatusOr<state::State> Ledger::Load() { return store_->Load(); }
 
+void Ledger::OpenObjects() {
+  store_->OpenObjects([this](const absl::Status& failure) {
+    executor_->Post([this, failure] {
+      DEVMGR_ASSERT_ON(*executor_);
+      ReopenForObjects(failure);
+    });
+  });
+}
+
 void Ledger::Stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
   }
   executor_->Stop();
+  // No thread uses the store any more, and what a write of objects still posts
+  // is dropped.
+  store_->CloseObjects();
 }
 
 void Ledger::Submit(Decide decide) {
@@ -88,7 +100,7 @@ std::vector<Ledger::Entry> Ledger::TakeQueued() {
 }
 
 void Ledger::Process(std::vector<Entry> entries) {
-  if (initial_ != nullptr) working_ = *std::exchange(initial_, nullptr);
+  CopyInitial();
   absl::Status status = in_doubt_ ? Reopen() : absl::OkStatus();
   if (status.ok()) {
     const std::vector<state::Batch> batches = DecideAll(entries);
@@ -98,6 +110,10 @@ void Ledger::Process(std::vector<Entry> entries) {
     // Refusals were decided on a state that never came to be: they fail too.
     entry.done(status.ok() ? entry.status : status);
   }
+}
+
+void Ledger::CopyInitial() {
+  if (initial_ != nullptr) working_ = *std::exchange(initial_, nullptr);
 }
 
 std::vector<state::Batch> Ledger::DecideAll(std::vector<Entry>& entries) {
@@ -150,6 +166,16 @@ absl::Status Ledger::Reopen() {
   SetHealth(absl::OkStatus());
   Report(absl::OkStatus());
   return absl::OkStatus();
+}
+
+void Ledger::ReopenForObjects(const absl::Status& failure) {
+  // A decision may have opened it again meanwhile.
+  if (!in_doubt_ && !store_->ObjectsFailed()) return;
+  CopyInitial();
+  if (!std::exchange(in_doubt_, true)) Report(failure);
+  // What it fails with is reported, and tried again with the next decision or
+  // the next write of objects.
+  Reopen().IgnoreError();
 }
 
 void Ledger::Report(const absl::Status& health) const {

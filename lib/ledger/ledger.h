@@ -67,6 +67,11 @@ class Ledger {
   /// submitted.
   absl::StatusOr<state::State> Load();
 
+  /// As LedgerStore::Objects. They can be used from OpenObjects on, which comes
+  /// after Load and before anything is submitted, until Stop.
+  std::shared_ptr<ObjectSpace> Objects() const { return store_->Objects(); }
+  void OpenObjects();
+
   /// Drains the queue and joins. What is submitted from now on is Cancelled at
   /// once.
   void Stop();
@@ -131,6 +136,10 @@ class Ledger {
   absl::Status Write(const std::vector<state::Batch>& batches)
       DEVMGR_REQUIRES(*executor_);
   absl::Status Reopen() DEVMGR_REQUIRES(*executor_);
+  /// A write of objects has failed.
+  void ReopenForObjects(const absl::Status& failure)
+      DEVMGR_REQUIRES(*executor_);
+  void CopyInitial() DEVMGR_REQUIRES(*executor_);
   void SetHealth(const absl::Status& status);
   void Report(const absl::Status& health) const;
 

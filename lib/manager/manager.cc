@@ -43,6 +43,7 @@ std::unique_ptr<Manager> Manager::Start(ManagerParts parts) {
 void Manager::Begin(const DriversFactory& drivers,
                     const PluginsFactory& plugins, bool has_pods_only) {
   if (has_pods_only) LoadRest();
+  if (loaded_.ok()) ledger_->OpenObjects();
   Start(drivers, plugins);
   PublishView();
   executor_->PublishAfterTasks([this] { PublishView(); });

@@ -148,6 +148,9 @@ class Manager final : public DeviceManager, private Maintenance {
   std::shared_ptr<const ObjectSnapshot> Objects() const override;
 
   absl::Status WaitUntilLoaded() const override;
+  std::shared_ptr<ObjectSpace> KeptObjects() const override {
+    return ledger_->Objects();
+  }
   std::shared_ptr<const NodeView> View() const override;
   absl::StatusOr<Simulation> Simulate(
       const SimulationRequest& request) const override;

@@ -35,9 +35,19 @@ TEST(KeysTest, TellsKindsApart) {
   EXPECT_EQ(KindOf(HealthKey({"d", "p", "x"})), KeyKind::kHealth);
   EXPECT_EQ(KindOf(SourceKeyOf({"directory /m"})), KeyKind::kSource);
   EXPECT_EQ(KindOf(HolderKey({"c1"})), KeyKind::kHolder);
+  EXPECT_EQ(KindOf(ObjectKey("g/r//n")), KeyKind::kObject);
   EXPECT_EQ(KindOf("x/1"), std::nullopt);
   EXPECT_EQ(KindOf("meta/other"), std::nullopt);
   EXPECT_EQ(KindOf(""), std::nullopt);
+}
+
+TEST(KeysTest, AnObjectKeepsItsKeyWhateverThatIs) {
+  for (const std::string key : {"g/r/ns/name", "~o/x", "\xff\xff"}) {
+    EXPECT_EQ(ObjectKeyIn(ObjectKey(key)), key);
+    EXPECT_LT(ObjectKey(key), ObjectsEnd());
+    EXPECT_LT(ObjectKey(""), ObjectKey(key));
+    EXPECT_TRUE(MayBeIgnored(ObjectKey(key)));
+  }
 }
 
 TEST(KeysTest, IdentitiesOfDifferentObjectsDiffer) {

@@ -104,6 +104,119 @@ TEST_F(LedgerTest, WhatIsSubmittedToAClosedLedgerIsCancelled) {
   EXPECT_THAT(heard_, ElementsAre("cancelled"));
 }
 
+/// A store whose objects fail when they are told to.
+class StoreWithObjects final : public checkpoint::LedgerStore {
+ public:
+  absl::StatusOr<state::State> Load() override { return state_; }
+  absl::Status Append(std::span<const state::Batch> batches) override {
+    for (const state::Batch& batch : batches) {
+      EXPECT_THAT(state::Apply(state_, batch), IsOk());
+    }
+    return absl::OkStatus();
+  }
+  absl::StatusOr<state::State> Reopen() override {
+    ++reopened;
+    if (broken) return UnavailableError("the disk is full");
+    objects_failed = false;
+    return state_;
+  }
+  absl::StatusOr<std::vector<state::Batch>> History(std::uint64_t,
+                                                    std::size_t) override {
+    return std::vector<state::Batch>();
+  }
+  void OpenObjects(
+      std::function<void(const absl::Status&)> on_failed) override {
+    failed_ = std::move(on_failed);
+  }
+  bool ObjectsFailed() const override { return objects_failed; }
+  void CloseObjects() override { failed_ = nullptr; }
+
+  void FailObjects() {
+    objects_failed = true;
+    failed_(UnavailableError("no space left"));
+  }
+  bool objects_open() const { return failed_ != nullptr; }
+
+  bool broken = false;
+  bool objects_failed = false;
+  int reopened = 0;
+
+ private:
+  state::State state_;
+  std::function<void(const absl::Status&)> failed_;
+};
+
+class LedgerWithObjectsTest : public testing::Test {
+ protected:
+  LedgerWithObjectsTest() {
+    auto store = std::make_unique<StoreWithObjects>();
+    store_ = store.get();
+    auto executor = std::make_unique<ManualExecutor>();
+    loop_ = executor.get();
+    ledger_ = std::make_unique<Ledger>(
+        std::move(store), &state_, [] { return 1'000; },
+        [](const state::Batch&) {}, std::move(executor),
+        [this](const absl::Status& health) {
+          health_.push_back(MessageOf(health));
+        });
+    ledger_->OpenObjects();
+  }
+  absl::Status Decide(const PodUid& uid) {
+    absl::Status result = UnavailableError("not decided");
+    ledger_->Submit(
+        [&](const state::State&) -> absl::StatusOr<state::Decision> {
+          return PutPod(MakePod(uid, uid.value, PodPhase::kWaiting));
+        },
+        [&](const absl::Status& status) { result = status; });
+    loop_->RunPending();
+    return result;
+  }
+
+  state::State state_;
+  std::vector<std::string> health_;
+  StoreWithObjects* store_ = nullptr;
+  ManualExecutor* loop_ = nullptr;
+  std::unique_ptr<Ledger> ledger_;
+};
+
+TEST_F(LedgerWithObjectsTest, AFailedWriteOfObjectsHasTheStoreOpenedAgain) {
+  store_->FailObjects();
+  EXPECT_EQ(store_->reopened, 0);
+  loop_->RunPending();
+  EXPECT_EQ(store_->reopened, 1);
+  EXPECT_THAT(health_, ElementsAre("no space left", ""));
+  EXPECT_THAT(ledger_->health(), IsOk());
+  EXPECT_THAT(Decide(state::kPodA), IsOk());
+}
+
+TEST_F(LedgerWithObjectsTest, TriesAgainWithEachCallAndEachDecision) {
+  store_->broken = true;
+  store_->FailObjects();
+  loop_->RunPending();
+  EXPECT_FALSE(ledger_->health().ok());
+  store_->FailObjects();
+  loop_->RunPending();
+  EXPECT_EQ(store_->reopened, 2);
+  EXPECT_EQ(Decide(state::kPodA).code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(store_->reopened, 3);
+  store_->broken = false;
+  // What a call asks for comes after the decision that has done it.
+  ledger_->Submit([](const state::State&) -> absl::StatusOr<state::Decision> {
+    return PutPod(MakePod(state::kPodA, "a", PodPhase::kWaiting));
+  });
+  store_->FailObjects();
+  loop_->RunPending();
+  EXPECT_EQ(store_->reopened, 4);
+  EXPECT_THAT(ledger_->health(), IsOk());
+  EXPECT_THAT(Decide(state::kPodB), IsOk());
+}
+
+TEST_F(LedgerWithObjectsTest, ClosesObjectsWhenItStops) {
+  EXPECT_TRUE(store_->objects_open());
+  ledger_->Stop();
+  EXPECT_FALSE(store_->objects_open());
+}
+
 TEST(ChangesTest, HasEachRecordAsItWasAndAsItIs) {
   state::State before;
   before.Put(std::make_shared<const state::PodRecord>(

@@ -54,6 +54,8 @@ class DEVMGR_EXPORT DeviceManagerObserver {
   virtual void OnDeviceChanges() {}
 };
 
+class ObjectSpace;
+
 using OperationId = std::uint64_t;
 
 /// An observer is registered as long as this lives.
@@ -265,6 +267,12 @@ class DEVMGR_EXPORT DeviceManager {
   virtual absl::StatusOr<DeviceChanges> Changes(
       const ChangesFrom& from,
       std::chrono::milliseconds wait = std::chrono::milliseconds(0)) const;
+
+  /// Where objects are kept in the ledger's database that are none of the
+  /// manager's, such as what drivers publish (DriverEndpoint::Serve). They can
+  /// be read and written once the ledger is loaded. Null: this manager keeps
+  /// none.
+  virtual std::shared_ptr<ObjectSpace> KeptObjects() const { return nullptr; }
 
   /// What an operator looks at and decides. As long as the manager.
   virtual Maintenance& maintenance() = 0;
