@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -21,8 +22,8 @@
 #include "common/run_on.h"
 #include "common/status.h"
 #include "endpoint/endpoint.h"
-#include "endpoint/file_journal.h"
 #include "endpoint/node_uid.h"
+#include "endpoint/object_journal.h"
 
 namespace devmgr {
 namespace {
@@ -85,6 +86,16 @@ class SourceWithSlices final : public ObjectSource {
   void OnRefresh(std::function<bool()> has_drivers, ShowClaims show) {
     has_drivers_ = std::move(has_drivers);
     show_ = std::move(show);
+  }
+
+  /// From here on it has what `objects` has. Before that it has nothing, as
+  /// what is decided without the slices may be another thing than with them.
+  void Open() {
+    {
+      MutexLock lock(mutex_);
+      is_open_ = true;
+    }
+    OnChange();
   }
 
   void SetSlice(const std::string& name,
@@ -176,6 +187,10 @@ class SourceWithSlices final : public ObjectSource {
     const auto objects = objects_.Snapshot();
     auto joined = std::make_shared<ObjectSnapshot>(*objects);
     MutexLock lock(mutex_);
+    if (!is_open_) {
+      joined_ = std::make_shared<const ObjectSnapshot>();
+      return;
+    }
     if (joined->resource_slices.empty()) {
       joined->resource_slices = slices_;
     } else {
@@ -196,6 +211,7 @@ class SourceWithSlices final : public ObjectSource {
   std::function<bool()> has_drivers_;
   ShowClaims show_;
   mutable Mutex mutex_;
+  bool is_open_ DEVMGR_GUARDED_BY(mutex_) = false;
   Slices slices_ DEVMGR_GUARDED_BY(mutex_);
   ObjectMap<ClaimDeviceStatus> statuses_ DEVMGR_GUARDED_BY(mutex_);
   std::shared_ptr<const ObjectSnapshot> joined_ DEVMGR_GUARDED_BY(mutex_);
@@ -207,7 +223,6 @@ class NodeEndpoint final : public DriverEndpoint {
  public:
   NodeEndpoint(const DriverEndpointOptions& options, ObjectSource& objects)
       : options_(options),
-        journal_(options.state_dir / "objects"),
         executor_(ThreadExecutor::Start("devmgr-claims")),
         source_(objects) {
     source_.OnRefresh([this] { return !server().empty(); },
@@ -217,23 +232,48 @@ class NodeEndpoint final : public DriverEndpoint {
   }
   ~NodeEndpoint() override {
     ShowObjectsOf(nullptr);
+    Stop();
     executor_->Stop();
-    endpoint_.reset();
   }
 
-  /// Without drivers, and without anything that one has published, there is
-  /// nothing to serve.
-  absl::Status Begin() {
+  absl::Status Serve(std::shared_ptr<ObjectSpace> kept) override {
+    if (kept == nullptr) {
+      return InvalidArgumentError(
+          "the endpoint for drivers needs a manager that keeps objects");
+    }
     return RunOn(*executor_, [&]() -> absl::Status {
-      std::vector<std::string> drivers = options_.drivers;
-      DEVMGR_RETURN_IF_ERROR(ReadAddedDrivers(&drivers));
-      std::error_code unreadable;
-      const bool has_objects =
-          std::filesystem::exists(options_.state_dir / "objects", unreadable);
-      if (drivers.empty() && !has_objects && !unreadable) {
-        return absl::OkStatus();
+      endpoint::ObjectJournal::Options options;
+      options.folder = options_.state_dir / "objects";
+      options.drops_damaged = options_.recovery == Recovery::kLenient;
+      if (options_.log) {
+        options.log = [this](const std::string& text) {
+          options_.log(LogLevel::kWarning, text);
+        };
       }
-      return Serve(drivers);
+      journal_ = std::make_unique<endpoint::ObjectJournal>(std::move(kept),
+                                                           std::move(options));
+      const absl::Status begun = Begin();
+      if (!begun.ok()) {
+        endpoint_.reset();
+        journal_.reset();
+        return begun;
+      }
+      source_.Open();
+      SetServing(Serving::kYes);
+      OnObjects();
+      return absl::OkStatus();
+    });
+  }
+
+  void Stop() override {
+    SetServing(Serving::kEnded);
+    RunOn(*executor_, [&] {
+      {
+        MutexLock lock(mutex_);
+        server_.clear();
+      }
+      endpoint_.reset();
+      journal_.reset();
     });
   }
 
@@ -243,10 +283,12 @@ class NodeEndpoint final : public DriverEndpoint {
         !problem.empty()) {
       return InvalidArgumentError("driver '{}': {}", driver, problem);
     }
+    AwaitServing();
     return RunOn(*executor_, [&]() -> absl::StatusOr<std::filesystem::path> {
+      DEVMGR_RETURN_IF_ERROR(CheckServing());
       DEVMGR_RETURN_IF_ERROR(Remember(driver));
       if (endpoint_ == nullptr) {
-        DEVMGR_RETURN_IF_ERROR(Serve({driver}));
+        DEVMGR_RETURN_IF_ERROR(Listen({driver}));
       } else {
         DEVMGR_RETURN_IF_ERROR(endpoint_->AddDriver(driver));
       }
@@ -261,7 +303,9 @@ class NodeEndpoint final : public DriverEndpoint {
   }
 
   absl::StatusOr<std::size_t> DeleteSlices(const std::string& driver) override {
+    AwaitServing();
     return RunOn(*executor_, [&]() -> absl::StatusOr<std::size_t> {
+      DEVMGR_RETURN_IF_ERROR(CheckServing());
       if (endpoint_ == nullptr) return 0;
       return endpoint_->DeleteSlices(driver);
     });
@@ -295,6 +339,39 @@ class NodeEndpoint final : public DriverEndpoint {
   }
 
  private:
+  enum class Serving { kNotYet, kYes, kEnded };
+
+  void SetServing(Serving serving) {
+    MutexLock lock(mutex_);
+    serving_ = serving;
+    serving_changed_.NotifyAll();
+  }
+  /// For those that ask before the ledger is loaded.
+  void AwaitServing() const {
+    constexpr std::chrono::seconds kLongest{10};
+    const auto deadline = std::chrono::steady_clock::now() + kLongest;
+    MutexLock lock(mutex_);
+    while (serving_ == Serving::kNotYet) {
+      if (!serving_changed_.WaitUntil(mutex_, deadline)) return;
+    }
+  }
+  absl::Status CheckServing() const {
+    if (journal_ != nullptr) return absl::OkStatus();
+    return UnavailableError(
+        "the endpoint for drivers does not serve now: the ledger is still "
+        "being loaded, or the program is stopping");
+  }
+
+  /// Without drivers, and without anything that one has published, there is
+  /// nothing to serve.
+  absl::Status Begin() {
+    std::vector<std::string> drivers = options_.drivers;
+    DEVMGR_RETURN_IF_ERROR(ReadAddedDrivers(&drivers));
+    DEVMGR_ASSIGN_OR_RETURN(const bool is_used, journal_->IsUsed());
+    if (drivers.empty() && !is_used) return absl::OkStatus();
+    return Listen(drivers);
+  }
+
   /// Those of AddDriver: each has an empty file of its name.
   std::filesystem::path AddedDrivers() const {
     return options_.state_dir / "drivers";
@@ -328,7 +405,7 @@ class NodeEndpoint final : public DriverEndpoint {
   }
 
   /// On the executor: listens, and takes in what drivers have published.
-  absl::Status Serve(const std::vector<std::string>& drivers) {
+  absl::Status Listen(const std::vector<std::string>& drivers) {
     DEVMGR_ASSIGN_OR_RETURN(
         const std::string uid,
         endpoint::KeepNodeUid(options_.state_dir / "node-uid"));
@@ -340,7 +417,7 @@ class NodeEndpoint final : public DriverEndpoint {
     options.address = options_.address;
     options.port = options_.port;
     options.on_change = [this](const DriverChange& change) { Take(change); };
-    DEVMGR_ASSIGN_OR_RETURN(auto served, Endpoint::Start(options, journal_));
+    DEVMGR_ASSIGN_OR_RETURN(auto served, Endpoint::Start(options, *journal_));
     // Slices name it as their owner.
     DEVMGR_RETURN_IF_ERROR(
         served->SetObjects("Node", {NodeJson(options_.node_name, uid)}));
@@ -423,12 +500,14 @@ class NodeEndpoint final : public DriverEndpoint {
   }
 
   const DriverEndpointOptions options_;
-  endpoint::FileJournal journal_;
   const std::unique_ptr<ThreadExecutor> executor_;
   SourceWithSlices source_;
   mutable Mutex mutex_;
+  mutable CondVar serving_changed_;
+  Serving serving_ DEVMGR_GUARDED_BY(mutex_) = Serving::kNotYet;
   std::string server_ DEVMGR_GUARDED_BY(mutex_);
   // On the executor.
+  std::unique_ptr<endpoint::ObjectJournal> journal_;  ///< Null: not serving.
   std::unique_ptr<Endpoint> endpoint_;  ///< Null: nothing is served.
   std::function<std::shared_ptr<const ObjectSnapshot>()> objects_;
   ObjectMap<ResourceClaim> shown_;
@@ -440,15 +519,19 @@ class NodeEndpoint final : public DriverEndpoint {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<DriverEndpoint>> DriverEndpoint::Start(
+absl::StatusOr<std::unique_ptr<DriverEndpoint>> DriverEndpoint::Create(
     const DriverEndpointOptions& options, ObjectSource& objects) {
   if (options.node_name.empty()) {
     return InvalidArgumentError(
         "the endpoint for drivers needs the name of the node");
   }
-  auto made = std::make_unique<NodeEndpoint>(options, objects);
-  DEVMGR_RETURN_IF_ERROR(made->Begin());
-  return made;
+  for (const std::string& driver : options.drivers) {
+    if (const std::string problem = api::CheckSubdomain(driver);
+        !problem.empty()) {
+      return InvalidArgumentError("driver '{}': {}", driver, problem);
+    }
+  }
+  return std::make_unique<NodeEndpoint>(options, objects);
 }
 
 }  // namespace devmgr

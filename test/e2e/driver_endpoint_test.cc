@@ -116,6 +116,8 @@ TEST_F(DriverEndpointTest, ADriverFindsItAtTheSamePlaceAfterAKill) {
   for (int start = 0; start < 2; ++start) {
     Daemon daemon(node_.root(), {"--config", ConfigFile()});
     ASSERT_NE(daemon.Inspect(), nullptr) << daemon.log();
+    // Waits until it serves.
+    EXPECT_EQ(node_.Ctl({"endpoint", "kubeconfig", kDriver}).code, 0);
     struct stat info {};
     ASSERT_EQ(stat(Kubeconfig().c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 0777, 0600u);

@@ -11,9 +11,12 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <variant>
 
+#include "checkpoint/database_objects.h"
 #include "endpoint/bed.h"
+#include "endpoint/kept_files.h"
 #include "support/mailbox.h"
 
 namespace devmgr {
@@ -41,9 +44,11 @@ class DriverEndpointTest : public ::testing::Test {
   }
 
   void Start() {
-    auto started = DriverEndpoint::Start(options_, *files_);
-    ASSERT_TRUE(started.ok()) << started.status();
-    endpoint_ = *std::move(started);
+    auto made = DriverEndpoint::Create(options_, *files_);
+    ASSERT_TRUE(made.ok()) << made.status();
+    endpoint_ = *std::move(made);
+    const absl::Status served = endpoint_->Serve(kept_);
+    ASSERT_TRUE(served.ok()) << served;
     endpoint_->source().Subscribe([this] { changes_.Put(0); });
   }
   void Stop() {
@@ -68,6 +73,8 @@ class DriverEndpointTest : public ::testing::Test {
   }
 
   const TempFolder folder_;
+  /// Outlives the endpoint, as what is on a disk does.
+  const std::shared_ptr<ObjectSpace> kept_ = checkpoint::NewInMemoryObjects();
   DriverEndpointOptions options_;
   const std::unique_ptr<MemoryObjectSource> files_ =
       MemoryObjectSource::Create();
@@ -326,13 +333,102 @@ TEST_F(DriverEndpointTest, SlicesAreDeletedForAnOperator) {
 
 TEST_F(DriverEndpointTest, SaysWhatKeepsItFromStarting) {
   options_.node_name.clear();
-  auto started = DriverEndpoint::Start(options_, *files_);
-  EXPECT_EQ(started.status().code(), absl::StatusCode::kInvalidArgument);
+  auto made = DriverEndpoint::Create(options_, *files_);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
   options_.node_name = "n1";
   options_.drivers = {"No Driver"};
-  started = DriverEndpoint::Start(options_, *files_);
-  EXPECT_EQ(started.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(started.status().message()), HasSubstr("No Driver"));
+  made = DriverEndpoint::Create(options_, *files_);
+  EXPECT_EQ(made.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(made.status().message()), HasSubstr("No Driver"));
+  options_.drivers = {endpoint::kDriver};
+  made = DriverEndpoint::Create(options_, *files_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  EXPECT_EQ((*made)->Serve(nullptr).code(), absl::StatusCode::kInvalidArgument);
+  // What drivers have published, and no record of ours.
+  const ObjectSpace::Change broken{"resource.k8s.io/resourceslices//s", "x"};
+  ASSERT_TRUE(kept_->Write({&broken, 1}).ok());
+  const absl::Status served = (*made)->Serve(kept_);
+  EXPECT_EQ(served.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(served.message()), HasSubstr(broken.key));
+  EXPECT_EQ((*made)->server(), "");
+  // Not where damage is to be got over.
+  options_.recovery = Recovery::kLenient;
+  Start();
+  EXPECT_THAT(log_.Take().value_or(""), HasSubstr(broken.key));
+  EXPECT_NE(endpoint_->server(), "");
+  Stop();
+}
+
+/// Nothing is decided before what drivers have published is known.
+TEST_F(DriverEndpointTest, HasNothingBeforeItServes) {
+  Start();
+  EXPECT_EQ(Call("POST", endpoint::kSlices, Bed::Slice("s").dump()).code, 201);
+  Stop();
+  auto made = DriverEndpoint::Create(options_, *files_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  endpoint_ = *std::move(made);
+  endpoint_->source().Subscribe([this] { changes_.Put(0); });
+  EXPECT_FALSE(endpoint_->source().Snapshot()->complete);
+  EXPECT_THAT(Slices(), IsEmpty());
+  EXPECT_EQ(endpoint_->server(), "");
+  ASSERT_TRUE(endpoint_->Serve(kept_).ok());
+  changes_.Take();
+  EXPECT_TRUE(endpoint_->source().Snapshot()->complete);
+  EXPECT_THAT(Slices(), SizeIs(1));
+  // It serves no more, and what it had stays.
+  endpoint_->Stop();
+  EXPECT_EQ(endpoint_->server(), "");
+  EXPECT_THAT(Slices(), SizeIs(1));
+  EXPECT_EQ(endpoint_->AddDriver("other.example.com").status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(endpoint_->DeleteSlices(endpoint::kDriver).status().code(),
+            absl::StatusCode::kUnavailable);
+  Stop();
+}
+
+/// What a node has kept with the last version that kept objects as files: one
+/// slice, and a claim as drivers were shown it. Revisions up to 1004 may have
+/// been used.
+TEST_F(DriverEndpointTest, TakesOverTheFilesOfAnEarlierVersion) {
+  std::filesystem::create_directories(options_.state_dir);
+  std::filesystem::copy(DEVMGR_ENDPOINT_FILES, options_.state_dir,
+                        std::filesystem::copy_options::recursive);
+  const std::string slice =
+      std::string(endpoint::kSlices) + "/n1-gpu.example.com-r2z7p";
+  for (int start = 0; start < 2; ++start) {
+    Start();
+    EXPECT_THAT(Slices(), SizeIs(1));
+    const endpoint::Reply got = Call("GET", slice);
+    EXPECT_EQ(got.code, 200);
+    EXPECT_THAT(got.body, HasSubstr("\"resourceVersion\":\"3\""));
+    EXPECT_THAT(got.body,
+                HasSubstr("\"uid\":\"720a5d2f-edce-4d67-b45c-6e1136cd3ae0\""));
+    EXPECT_THAT(Call("GET", endpoint::kClaim).body,
+                HasSubstr("\"resourceVersion\":\"4\""));
+    EXPECT_FALSE(std::filesystem::exists(options_.state_dir / "objects"));
+    const endpoint::Reply made =
+        Call("POST", endpoint::kSlices, Bed::Slice("s").dump());
+    ASSERT_EQ(made.code, 201) << made.body;
+    const auto version =
+        apistore::Json::parse(made.body)["metadata"]["resourceVersion"];
+    EXPECT_GT(std::stoi(version.get<std::string>()), 1'004);
+    EXPECT_EQ(Call("DELETE", std::string(endpoint::kSlices) + "/s").code, 200);
+    Stop();
+  }
+}
+
+/// An operator's call comes while the ledger is being loaded.
+TEST_F(DriverEndpointTest, WaitsWithANewDriverUntilItServes) {
+  options_.drivers.clear();
+  auto made = DriverEndpoint::Create(options_, *files_);
+  ASSERT_TRUE(made.ok()) << made.status();
+  endpoint_ = *std::move(made);
+  absl::StatusOr<std::filesystem::path> added;
+  std::thread caller([&] { added = endpoint_->AddDriver(endpoint::kDriver); });
+  ASSERT_TRUE(endpoint_->Serve(kept_).ok());
+  caller.join();
+  EXPECT_TRUE(added.ok()) << added.status();
+  Stop();
 }
 
 }  // namespace

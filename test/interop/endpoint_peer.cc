@@ -10,8 +10,9 @@
 #include <memory>
 #include <string>
 
+#include "checkpoint/ledger_store.h"
 #include "endpoint/endpoint.h"
-#include "endpoint/file_journal.h"
+#include "endpoint/object_journal.h"
 
 namespace {
 
@@ -38,7 +39,14 @@ int main(int argc, char** argv) {
   using devmgr::endpoint::Endpoint;
   if (argc < 3) return 2;
   const std::string folder = argv[1];
-  devmgr::endpoint::FileJournal journal(folder + "/journal");
+  const auto store = devmgr::checkpoint::OpenRocksDbStore({folder + "/state"});
+  if (!store.ok()) {
+    std::fprintf(stderr, "%s\n", store.status().ToString().c_str());
+    return 1;
+  }
+  (*store)->OpenObjects([](const absl::Status&) {});
+  devmgr::endpoint::ObjectJournal journal((*store)->Objects(),
+                                          {folder + "/journal"});
   devmgr::endpoint::EndpointOptions options;
   options.node_name = "n1";
   options.node_uid = "u-n1";

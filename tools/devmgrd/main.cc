@@ -198,7 +198,13 @@ struct Objects {
   }
 };
 
-absl::StatusOr<std::unique_ptr<devmgr::DriverEndpoint>> StartDriverEndpoint(
+absl::Status OfDriverEndpoint(const absl::Status& status) {
+  if (status.ok()) return status;
+  const std::string message = "driverEndpoint: " + Text(status);
+  return absl::Status(status.code(), absl::string_view(message));
+}
+
+absl::StatusOr<std::unique_ptr<devmgr::DriverEndpoint>> MakeDriverEndpoint(
     const Config& config, devmgr::ObjectSource& objects) {
   const auto address =
       devmgrd::ParseListenAddress(config.driver_endpoint.listen);
@@ -210,27 +216,49 @@ absl::StatusOr<std::unique_ptr<devmgr::DriverEndpoint>> StartDriverEndpoint(
   options.drivers = config.driver_endpoint.drivers;
   options.address = address->host;
   options.port = address->port;
+  options.recovery = devmgrd::OptionsOf(config).ledger.recovery;
   options.log = Log;
-  auto endpoint = devmgr::DriverEndpoint::Start(options, objects);
-  if (!endpoint.ok()) {
-    const std::string message = "driverEndpoint: " + Text(endpoint.status());
-    return absl::Status(endpoint.status().code(), absl::string_view(message));
-  }
-  if (const std::string server = (*endpoint)->server(); !server.empty()) {
-    spdlog::info("drivers publish at {}; their kubeconfigs are in {}", server,
-                 options.kubeconfig_dir.string());
-  }
+  auto endpoint = devmgr::DriverEndpoint::Create(options, objects);
+  if (!endpoint.ok()) return OfDriverEndpoint(endpoint.status());
   return endpoint;
 }
 
-/// Shows drivers the claims as the manager has them, until what is returned
-/// goes, which has to be before the manager.
-std::shared_ptr<void> ShowClaims(devmgr::DriverEndpoint* endpoint,
-                                 const devmgr::DeviceManager& manager) {
-  if (endpoint == nullptr) return nullptr;
-  endpoint->ShowObjectsOf([&manager] { return manager.Objects(); });
-  return {nullptr, [endpoint](void*) { endpoint->ShowObjectsOf(nullptr); }};
-}
+/// The endpoint for drivers, if there is one, and a manager: what drivers
+/// publish is in its database, and they are shown the claims as it has them.
+class EndpointOfManager {
+ public:
+  EndpointOfManager(devmgr::DriverEndpoint* endpoint,
+                    const devmgr::DeviceManager& manager)
+      : endpoint_(endpoint), manager_(manager) {
+    if (endpoint_ == nullptr) return;
+    endpoint_->ShowObjectsOf([&manager] { return manager.Objects(); });
+  }
+  ~EndpointOfManager() { Detach(); }
+  EndpointOfManager(const EndpointOfManager&) = delete;
+  EndpointOfManager& operator=(const EndpointOfManager&) = delete;
+
+  /// Once the ledger is loaded.
+  absl::Status Serve(const Config& config) {
+    if (endpoint_ == nullptr) return absl::OkStatus();
+    const absl::Status status = endpoint_->Serve(manager_.KeptObjects());
+    if (!status.ok()) return OfDriverEndpoint(status);
+    if (const std::string server = endpoint_->server(); !server.empty()) {
+      spdlog::info("drivers publish at {}; their kubeconfigs are in {}", server,
+                   config.driver_endpoint.kubeconfig_dir.string());
+    }
+    return absl::OkStatus();
+  }
+  /// Before the manager goes. It may be called again.
+  void Detach() {
+    if (endpoint_ == nullptr) return;
+    endpoint_->ShowObjectsOf(nullptr);
+    endpoint_->Stop();
+  }
+
+ private:
+  devmgr::DriverEndpoint* const endpoint_;
+  const devmgr::DeviceManager& manager_;
+};
 
 absl::StatusOr<Objects> OpenObjects(
     const Config& config,
@@ -242,7 +270,7 @@ absl::StatusOr<Objects> OpenObjects(
   }
   if (!devmgrd::HasApiServer(config)) {
     if (!devmgrd::ServesDrivers(config)) return objects;
-    auto endpoint = StartDriverEndpoint(config, *objects.manifests);
+    auto endpoint = MakeDriverEndpoint(config, *objects.manifests);
     if (!endpoint.ok()) return endpoint.status();
     objects.endpoint = *std::move(endpoint);
     return objects;
@@ -317,7 +345,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   if (!boot_id.empty()) host.boot_id = [boot_id] { return boot_id; };
   auto manager = devmgr::DeviceManager::Open(devmgrd::OptionsOf(config), host);
   if (!manager.ok()) return manager.status();
-  std::shared_ptr<void> claims = ShowClaims(objects->endpoint.get(), **manager);
+  EndpointOfManager drivers(objects->endpoint.get(), **manager);
   std::function<std::vector<devmgr::SourceInfo>()> sources;
   if (objects->api_server != nullptr) {
     sources = [api_server = objects->api_server.get()] {
@@ -345,10 +373,13 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
                  config.endpoint.string());
     // It resolves meanwhile.
     status = (*manager)->WaitUntilLoaded();
+    if (status.ok()) status = drivers.Serve(config);
     if (status.ok()) {
       spdlog::info("stopping on signal {}; pods stay prepared",
                    WaitForEnd(signals, objects->api_server.get()));
     }
+    // Its clients may wait for the endpoint.
+    if (!status.ok()) drivers.Detach();
     server->reset();
   }
   // Side by side, since the exposer takes its time.
@@ -356,7 +387,7 @@ absl::Status Serve(const Config& config, const std::string& boot_id,
   const auto deadline = std::chrono::steady_clock::now() + kExposerEnd;
   const auto exposer_end = End(*std::move(exposer));
   *clients = {};
-  claims.reset();
+  drivers.Detach();
   manager->reset();
   if (exposer_end.wait_until(deadline) == std::future_status::timeout) {
     spdlog::warn(

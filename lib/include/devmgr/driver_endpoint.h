@@ -9,6 +9,8 @@
 #include <devmgr/device_manager.h>
 #include <devmgr/export.h>
 #include <devmgr/host.h>
+#include <devmgr/object_space.h>
+#include <devmgr/options.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -24,8 +26,9 @@ namespace devmgr {
 struct DriverEndpointOptions {
   /// As DeviceManagerOptions::node_name. Must not be empty.
   std::string node_name;
-  /// Where slices are kept, and what drivers say of devices. Belongs to one
-  /// process at a time.
+  /// Where the UID of the node is kept, which drivers may connect, and claims
+  /// as drivers were shown them last. Belongs to one process at a time. Slices
+  /// that an earlier version has kept there are taken over by Serve.
   std::filesystem::path state_dir;
   /// Where each driver finds its kubeconfig, by its name, of mode 0600; beside
   /// them tokens, certificates and the files that a container needs.
@@ -35,6 +38,9 @@ struct DriverEndpointOptions {
   std::string address = "127.0.0.1";
   /// 0: the one that it had last if that is free, or else one that is free.
   std::uint16_t port = 0;
+  /// What becomes of an object that drivers have published and that cannot be
+  /// read: it keeps the endpoint from serving, or it is removed.
+  Recovery recovery = Recovery::kStrict;
   /// Hears what is wrong: claims that cannot be shown, once for each reason.
   /// Called on a thread of the endpoint; may be null.
   LogSink log;
@@ -50,15 +56,24 @@ class DEVMGR_EXPORT DriverEndpoint : public DeviceManagerObserver {
  public:
   /// `objects`, borrowed, has everything but what drivers publish.
   ///   InvalidArgument  options that cannot be used; the name of a driver
-  ///   Unavailable      the address cannot be listened at, or a file not
-  ///                    written
-  ///   DataLoss         what is kept in `state_dir` cannot be read
-  static absl::StatusOr<std::unique_ptr<DriverEndpoint>> Start(
+  static absl::StatusOr<std::unique_ptr<DriverEndpoint>> Create(
       const DriverEndpointOptions& options, ObjectSource& objects);
 
   /// `objects` and the slices of drivers: what the manager is to have as
-  /// Host::objects. Lives as long as this.
+  /// Host::objects. Has nothing before Serve, as a source that has not been
+  /// read yet: nothing is decided without the slices. Lives as long as this.
   virtual ObjectSource& source() = 0;
+
+  /// To be called once the ledger is loaded: takes in what drivers have
+  /// published, which is kept in `kept`, DeviceManager::KeptObjects, and serves
+  /// drivers. Blocks for disk. Not to be called again when it has succeeded.
+  ///   InvalidArgument  `kept` is null
+  ///   Unavailable      the address cannot be listened at, or the disk fails
+  ///   DataLoss         what drivers have published cannot be read
+  virtual absl::Status Serve(std::shared_ptr<ObjectSpace> kept) = 0;
+  /// Ends open watches in order, for a second at most, and serves no more. To
+  /// be called before the manager goes, as its database goes with it.
+  virtual void Stop() = 0;
 
   /// Shows drivers the claims as `objects` has them, DeviceManager::Objects;
   /// it is called on a thread of this, soon and whenever they have changed,
@@ -71,15 +86,16 @@ class DEVMGR_EXPORT DriverEndpoint : public DeviceManagerObserver {
 
   /// Lets another driver connect, as those of the options, now and after
   /// restarts, until its file in `state_dir/drivers` is removed. Returns where
-  /// its kubeconfig is. Blocks for disk.
+  /// its kubeconfig is. Blocks for disk, and for Serve, which it awaits for 10
+  /// s at most.
   ///   InvalidArgument  that is no name of a driver
   ///   Unavailable      a file cannot be written, or the address not be
   ///                    listened at
   virtual absl::StatusOr<std::filesystem::path> AddDriver(
       const std::string& driver) = 0;
   /// Deletes the slices of a driver, whether or not it may connect; how many
-  /// there were. Blocks for disk.
-  ///   Unavailable  a file cannot be removed
+  /// there were. Blocks as AddDriver does.
+  ///   Unavailable  the disk fails, or Serve has not been called
   virtual absl::StatusOr<std::size_t> DeleteSlices(
       const std::string& driver) = 0;
   /// Names of the slices that drivers have published.
