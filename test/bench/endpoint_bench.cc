@@ -4,16 +4,19 @@
 // costs without the limits of its client, and how fast changes reach watches.
 #include <fmt/core.h>
 
+#include <atomic>
 #include <fstream>
 #include <iterator>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "bench/support.h"
+#include "checkpoint/ledger_store.h"
 #include "endpoint/endpoint.h"
-#include "endpoint/file_journal.h"
+#include "endpoint/object_journal.h"
 #include "endpoint/tls_client.h"
 #include "support/temp_folder.h"
 
@@ -52,7 +55,12 @@ Json Slice(int index, int count, int devices, int round) {
 /// An endpoint that holds no driver up, and its disk.
 class Bed {
  public:
-  Bed() : journal_(folder_.path() / "objects") {
+  Bed() {
+    store_ = Must(checkpoint::OpenRocksDbStore({folder_.path() / "state"}));
+    store_->OpenObjects([](const absl::Status&) { Fail("a write failed"); });
+    journal_ = std::make_unique<endpoint::ObjectJournal>(
+        store_->Objects(),
+        endpoint::ObjectJournal::Options{.folder = folder_.path() / "objects"});
     endpoint::EndpointOptions options;
     options.node_name = "n1";
     options.node_uid = "u-n1";
@@ -60,7 +68,7 @@ class Bed {
     options.kubeconfig_dir = folder_.path() / "kubeconfig";
     options.max_requests_per_second = 1e9;
     options.max_watches = kWatchers;
-    endpoint_ = Must(endpoint::Endpoint::Start(std::move(options), journal_));
+    endpoint_ = Must(endpoint::Endpoint::Start(std::move(options), *journal_));
     std::ifstream token(folder_.path() / "kubeconfig/.serviceaccount" /
                         kDriver / "token");
     token_.assign(std::istreambuf_iterator<char>(token), {});
@@ -84,10 +92,20 @@ class Bed {
     return client;
   }
   const std::filesystem::path& folder() const { return folder_.path(); }
+  /// Writes the next decision of the node.
+  void Decide() {
+    state::Batch batch;
+    batch.seq = ++decided_;
+    batch.decision.kind = state::DecisionKind::kPrepareResult;
+    batch.decision.changes = {ReadyPod(static_cast<int>(decided_ % 100), 1)};
+    Must(store_->Append({&batch, 1}));
+  }
 
  private:
   const TempFolder folder_;
-  endpoint::FileJournal journal_;
+  std::unique_ptr<checkpoint::LedgerStore> store_;
+  std::uint64_t decided_ = 0;
+  std::unique_ptr<endpoint::ObjectJournal> journal_;
   std::unique_ptr<endpoint::Endpoint> endpoint_;
   std::string token_;
 };
@@ -151,6 +169,42 @@ void Watches(Report& report) {
               std::nullopt, "", std::nullopt});
 }
 
+/// Decisions are written to the database in which slices are: what they cost
+/// alone, and while a driver publishes as fast as it can.
+void Decisions(Report& report) {
+  const int decisions = report.brief() ? 50 : 1'000;
+  Bed bed;
+  Samples alone;
+  Samples beside;
+  for (int i = 0; i < decisions; ++i) {
+    alone.Add(Microseconds([&] { bed.Decide(); }));
+  }
+  std::atomic<bool> ended = false;
+  std::atomic<int> published = 0;
+  std::thread driver([&] {
+    const auto client = bed.Connect();
+    for (int i = 0; !ended; ++i, ++published) {
+      bed.Write(*client, i < 40 ? "POST" : "PUT",
+                i < 40 ? kSlices : fmt::format("{}/slice-{}", kSlices, i % 40),
+                Slice(i % 40, 40, 128, i), i < 40 ? 201 : 200);
+    }
+  });
+  while (published == 0) std::this_thread::yield();
+  for (int i = 0; i < decisions; ++i) {
+    beside.Add(Microseconds([&] { bed.Decide(); }));
+  }
+  ended = true;
+  driver.join();
+  for (const auto& [name, samples] :
+       {std::pair("a decision", &alone),
+        std::pair("a decision beside a driver that publishes", &beside)}) {
+    report.Add({fmt::format("{}, median", name), "us", samples->Median(),
+                std::nullopt, "", std::nullopt});
+    report.Add({fmt::format("{}, p99", name), "us", samples->Quantile(0.99),
+                std::nullopt, "", std::nullopt});
+  }
+}
+
 }  // namespace
 }  // namespace devmgr::bench
 
@@ -158,4 +212,5 @@ int main(int argc, char** argv) {
   devmgr::bench::Report report(argc, argv);
   devmgr::bench::Publish(report);
   devmgr::bench::Watches(report);
+  devmgr::bench::Decisions(report);
 }
