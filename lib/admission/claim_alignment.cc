@@ -86,4 +86,48 @@ std::vector<topology::ResourceHints> HintsOfClaims(
   return all;
 }
 
+bool IsAllocatedHere(const ResourceClaim& claim, const state::State& state,
+                     const ObjectSnapshot* now) {
+  if (state.FindLocalClaim({claim.metadata.uid}) != nullptr) return true;
+  if (now == nullptr) return false;
+  const auto* known = now->claims.Find(claim.metadata.FullName());
+  return known == nullptr || !(*known)->status.allocation.has_value();
+}
+
+ClaimAlignment ClaimAlignmentOf(const AlignedPlan& aligned,
+                                const AlignmentRules& rules) {
+  ClaimAlignment result;
+  result.is_best_effort = rules.options.policy == topology::Policy::kBestEffort;
+  if (aligned.alignment == nullptr) return result;
+  const bool by_pod = rules.options.scope == topology::Scope::kPod;
+  for (const ContainerAlignmentInfo& one : aligned.alignment->containers) {
+    if (!one.admitted) {
+      if (!by_pod) result.refused = one.container;
+    } else if (one.merged.nodes.has_value()) {
+      result.masks[one.container] = *one.merged.nodes;
+    }
+  }
+  result.possible = aligned.possible;
+  return result;
+}
+
+std::vector<device::Shortage> InTheWayOf(const AlignedPlan& aligned) {
+  if (!aligned.plan.shortages.empty()) return aligned.plan.shortages;
+  return {{.kind = device::Shortage::Kind::kNotAligned,
+           .state = device::EndpointState::kLive}};
+}
+
+DeviceVerdict JudgeUnaligned(const AlignedPlan& aligned,
+                             const std::vector<device::Shortage>& shortages,
+                             const DevicePolicy& policy,
+                             std::chrono::milliseconds waited) {
+  DeviceVerdict judged = JudgeShortages(shortages, policy, waited);
+  const bool of_plugins = !aligned.plan.shortages.empty();
+  if (judged.verdict.kind == Verdict::Kind::kWait && !of_plugins) {
+    judged.verdict.message = aligned.alignment->message;
+    judged.verdict.waiting_for.clear();
+  }
+  return judged;
+}
+
 }  // namespace devmgr::admission

@@ -56,12 +56,16 @@ Verdict Eligibility::AskAll(RequestNumber number, DeviceNumber device,
   if (Untolerated(candidate.taints, request.spec->tolerations) != nullptr) {
     return Verdict::kNo;
   }
-  if (options_.admits && !request.has_admin_access &&
-      !options_.admits(request.claim, request.name, *candidate.slice,
-                       *candidate.device)) {
-    return Verdict::kNo;
-  }
+  if (!IsAdmitted(request, device)) return Verdict::kNo;
   return HasAttributes(request, device, error);
+}
+
+bool Eligibility::IsAdmitted(const Request& request,
+                             DeviceNumber device) const {
+  if (!options_.admits || request.has_admin_access) return true;
+  const Device& candidate = inventory_.devices()[device];
+  return options_.admits(request.claim, request.name, *candidate.slice,
+                         *candidate.device);
 }
 
 Verdict Eligibility::IsPartOfAll(RequestNumber number, DeviceNumber device) {

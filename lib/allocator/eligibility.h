@@ -69,6 +69,8 @@ class Eligibility {
 
   /// Another claim has it, so that this request cannot.
   bool IsBusy(const Request& request, DeviceNumber device) const;
+  /// What the caller has to say of it (Options::admits).
+  bool IsAdmitted(const Request& request, DeviceNumber device) const;
 
   /// Errors that were taken as no match, each once.
   std::vector<std::string> warnings;

@@ -44,7 +44,8 @@ class Question {
     for (const Test test :
          {&Question::Features, &Question::ClassSelectors,
           &Question::RequestSelectors, &Question::Holders, &Question::Counters,
-          &Question::Taints, &Question::Constraints, &Question::Capacities}) {
+          &Question::Taints, &Question::Constraints, &Question::Capacities,
+          &Question::Admission}) {
       const Refusal refusal = (this->*test)(detail);
       if (refusal != Refusal::kNone) return refusal;
     }
@@ -175,6 +176,11 @@ class Question {
       return Refusal::kCapacity;
     }
     return Refusal::kNone;
+  }
+
+  Refusal Admission(std::string& /*detail*/) {
+    return failure_.eligibility.IsAdmitted(request_, number_) ? Refusal::kNone
+                                                              : Refusal::kNuma;
   }
 
   Amount Free(std::size_t i) const {

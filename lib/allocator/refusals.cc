@@ -22,6 +22,7 @@ std::string_view RefusalName(Refusal refusal) {
       "taint",
       "constraint",
       "capacity",
+      "numa",
   });
   return kNames[static_cast<std::size_t>(refusal)];
 }

@@ -31,6 +31,7 @@ enum class Refusal : std::uint8_t {
   kTaint,
   kConstraint,
   kCapacity,
+  kNuma,  ///< Options::admits refuses it: it is on the wrong NUMA nodes.
 };
 
 /// `not-on-node`, `pool-incomplete` and so on.

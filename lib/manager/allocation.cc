@@ -136,7 +136,7 @@ void Manager::StartLocalClaims() {
   if (alignment_ != nullptr) {
     parts.numa_nodes = alignment_->machine.nodes;
     parts.align = [this](const pods::DeviceRequest& request,
-                         const pods::ClaimHints& hints, bool dry) {
+                         const admission::ClaimHints& hints, bool dry) {
       return device_admission_->AlignClaims(request, hints, dry);
     };
   }

@@ -82,10 +82,8 @@ void Manager::AddAlignment(pods::DeviceAdmission::Parts* parts) {
                               const ObjectSnapshot* proposed) {
     const auto now = objects_->Current();
     const auto is_local = [&](const ResourceClaim& claim) {
-      if (state_.FindLocalClaim({claim.metadata.uid}) != nullptr) return true;
-      if (proposed == nullptr) return false;
-      const auto* known = now->claims.Find(claim.metadata.FullName());
-      return known == nullptr || !(*known)->status.allocation.has_value();
+      return admission::IsAllocatedHere(
+          claim, state_, proposed != nullptr ? now.get() : nullptr);
     };
     return admission::HintsOfClaims(
         pod, container, proposed != nullptr ? *proposed : *now, plan_options_,

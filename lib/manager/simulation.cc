@@ -104,6 +104,9 @@ simulation::NodeMoment Manager::MomentNow() const {
   now.boot_id = boot_id_;
   now.numa_nodes = numa_nodes_;
   now.alignment = alignment_;
+  for (const TopologyHintProvider* provider : host_.topology_providers) {
+    now.hint_providers.emplace_back(provider->name());
+  }
   now.allocates = authority_->Allocates();
   now.feature_gates = options_.feature_gates;
   now.plan_options = plan_options_;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "admission/aligned_plan.h"
+#include "admission/claim_alignment.h"
 #include "admission/device_verdict.h"
 #include "admission/wait_queue.h"
 #include "claim/device_booking.h"
@@ -126,8 +127,8 @@ class DeviceAdmission {
   /// devices of plugins waits in their queue from then on. `dry`: nothing is
   /// done and shown. Only while IsAligning().
   ///   any error   that of a provider of hints, or of `hints`
-  absl::StatusOr<ClaimAlignment> AlignClaims(DeviceRequest request,
-                                             const ClaimHints& hints, bool dry);
+  absl::StatusOr<admission::ClaimAlignment> AlignClaims(
+      DeviceRequest request, const admission::ClaimHints& hints, bool dry);
 
   /// While an operation for the pod is under way, `done` gets its end.
   void Start(OperationId id, DeviceRequest request, Done done);
@@ -193,7 +194,7 @@ class DeviceAdmission {
   absl::StatusOr<admission::AlignedPlan> Aligned(
       const DeviceRequest& request,
       const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
-      const ClaimHints& hints = {}) const;
+      const admission::ClaimHints& hints = {}) const;
   /// Why claims cannot be allocated now, or at all, along these nodes.
   Verdict RefuseClaims(const DeviceRequest& request,
                        const admission::AlignedPlan& aligned, bool dry);

@@ -26,7 +26,7 @@ constexpr std::size_t kMostUnknown = 1'000;
 absl::StatusOr<admission::AlignedPlan> DeviceAdmission::Aligned(
     const DeviceRequest& request,
     const std::map<device::NeedKey, std::vector<DeviceId>>& preferences,
-    const ClaimHints& hints) const {
+    const admission::ClaimHints& hints) const {
   const claim::PluginDevices devices = parts_.devices.Devices();
   const claim::WantedDevices wanted =
       parts_.devices.Wanted(request.pod, request.needs, preferences,
@@ -89,15 +89,13 @@ bool DeviceAdmission::Align(const Shared& operation, device::PodPlan* plan) {
   return false;
 }
 
-absl::StatusOr<ClaimAlignment> DeviceAdmission::AlignClaims(
-    DeviceRequest request, const ClaimHints& hints, bool dry) {
+absl::StatusOr<admission::ClaimAlignment> DeviceAdmission::AlignClaims(
+    DeviceRequest request, const admission::ClaimHints& hints, bool dry) {
   DEVMGR_ASSERT_ON(parts_.executor);
   LeaveOutUnserved(&request);
   auto aligned = Aligned(request, {}, hints);
   if (!aligned.ok()) return aligned.status();
-  ClaimAlignment result;
-  result.is_best_effort =
-      parts_.alignment->options.policy == TopologyPolicy::kBestEffort;
+  auto result = admission::ClaimAlignmentOf(*aligned, *parts_.alignment);
   // It has devices of plugins already, or there are too few of them.
   if (aligned->alignment == nullptr) return result;
   if (!dry) {
@@ -108,12 +106,6 @@ absl::StatusOr<ClaimAlignment> DeviceAdmission::AlignClaims(
   }
   if (!aligned->alignment->admitted) {
     result.verdict = RefuseClaims(request, *aligned, dry);
-    result.possible = aligned->possible;
-    return result;
-  }
-  for (const auto& container : aligned->alignment->containers) {
-    if (!container.merged.nodes.has_value()) continue;
-    result.masks[container.container] = *container.merged.nodes;
   }
   return result;
 }
@@ -121,28 +113,21 @@ absl::StatusOr<ClaimAlignment> DeviceAdmission::AlignClaims(
 Verdict DeviceAdmission::RefuseClaims(const DeviceRequest& request,
                                       const admission::AlignedPlan& aligned,
                                       bool dry) {
-  std::vector<device::Shortage> shortages = aligned.plan.shortages;
-  const bool of_plugins = !shortages.empty();
-  if (!of_plugins) {
-    shortages.push_back({.kind = device::Shortage::Kind::kNotAligned,
-                         .state = device::EndpointState::kLive});
-  }
+  std::vector<device::Shortage> shortages = admission::InTheWayOf(aligned);
   NameHolders(&shortages);
-  const admission::DevicePolicy policy = PolicyFor(request);
-  admission::DeviceVerdict judged = admission::JudgeShortages(
-      shortages, policy, queue_.WaitedFor(request.pod.uid, parts_.now_ms()));
-  Verdict& verdict = judged.verdict;
-  if (verdict.kind == Verdict::Kind::kWait && !of_plugins) {
-    verdict.message = aligned.alignment->message;
-    verdict.waiting_for.clear();
-  } else if (!dry && verdict.kind == Verdict::Kind::kWait) {
+  admission::DeviceVerdict judged = admission::JudgeUnaligned(
+      aligned, shortages, PolicyFor(request),
+      queue_.WaitedFor(request.pod.uid, parts_.now_ms()));
+  const bool waits_for_plugins = judged.verdict.kind == Verdict::Kind::kWait &&
+                                 !aligned.plan.shortages.empty();
+  if (!dry && waits_for_plugins) {
     admission::WaitQueue::Place place =
         admission::ShortPlace(PlaceOf(request), shortages);
     place.limit = judged.limit;
     if (place.aligned) unaligned_[request.pod.uid] = request;
     EnterLine(request.pod.uid, std::move(place));
   }
-  return std::move(verdict);
+  return std::move(judged.verdict);
 }
 
 std::shared_ptr<const PodAlignmentInfo> DeviceAdmission::AlignmentOf(

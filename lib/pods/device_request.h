@@ -2,15 +2,12 @@
 #pragma once
 
 #include <devmgr/objects.h>
-#include <devmgr/topology.h>
 
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
-#include "admission/aligned_plan.h"
 #include "claim/device_booking.h"
 #include "device/pod_needs.h"
 
@@ -37,25 +34,6 @@ struct DeviceRequest {
   /// The claims that this node allocates to the pod with its devices; null: it
   /// has what claims it is to have.
   std::shared_ptr<const ClaimsBeside> claims = nullptr;
-};
-
-/// What comes of aligning claims that are about to be allocated.
-struct ClaimAlignment {
-  /// kAdmit: devices of these nodes are to be chosen, by container; of any node
-  /// for a container without an entry. Else why they are not to be allocated.
-  Verdict verdict;
-  std::map<ContainerName, NumaMask> masks = {};
-  /// It may only be preferred to choose so.
-  bool is_best_effort = false;
-  /// Of a wait: where devices that other claims hold are in the way. No value:
-  /// on any nodes.
-  std::optional<NumaMask> possible = std::nullopt;
-};
-
-/// The hints of such claims, as AlignmentInput has them.
-struct ClaimHints {
-  admission::ChoiceHints now;
-  admission::ChoiceHints when_empty;
 };
 
 }  // namespace devmgr::pods

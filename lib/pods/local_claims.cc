@@ -88,7 +88,7 @@ absl::StatusOr<state::Decision> Beside(absl::StatusOr<state::Decision> rest,
 LocalClaims::LocalClaims(Parts parts)
     : parts_(std::move(parts)), provider_(parts_.feature_gates, kMaxSteps) {
   if (parts_.align == nullptr) return;
-  steering_.emplace(provider_, parts_.numa_nodes, parts_.align);
+  steering_.emplace(provider_, parts_.numa_nodes);
 }
 
 control::ProvideInput LocalClaims::Input(const state::State& state,
@@ -224,7 +224,17 @@ absl::StatusOr<control::Provision> LocalClaims::Along(
   const bool has_choice = plain.ok() && !plain->changes.empty() &&
                           plain->verdict.kind == Verdict::Kind::kAdmit;
   if (!steering_ || !has_choice) return plain;
-  return steering_->Steer(pod, input, *std::move(plain), dry);
+  const auto align = [&](const std::shared_ptr<const Pod>& provided,
+                         std::vector<device::DeviceNeed> needs,
+                         const admission::ClaimHints& hints) {
+    DeviceRequest request{
+        {PodUid{provided->metadata.uid}, provided->metadata.FullName()},
+        provided->spec.priority,
+        std::move(needs)};
+    request.object = provided;
+    return parts_.align(request, hints, dry);
+  };
+  return steering_->Steer(pod, input, *std::move(plain), align);
 }
 
 absl::StatusOr<control::Provision> LocalClaims::Search(

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "admission/claim_alignment.h"
+#include "admission/claim_steering.h"
 #include "common/executor.h"
 #include "control/outlook.h"
 #include "control/provide.h"
@@ -22,7 +24,7 @@
 #include "ledger/changes.h"
 #include "ledger/ledger.h"
 #include "pods/authority_keeper.h"
-#include "pods/claim_steering.h"
+#include "pods/device_request.h"
 #include "pods/object_book.h"
 #include "state/state.h"
 
@@ -59,9 +61,12 @@ class LocalClaims {
     std::function<std::uint64_t()> withheld_version = {};
     /// As ProvideInput has it; may be null.
     const control::EvictionPlan* evictions = nullptr;
-    /// Aligns devices to the NUMA nodes of this machine. Null: they are chosen
-    /// wherever they are.
-    ClaimSteering::Align align = nullptr;
+    /// As DeviceAdmission::AlignClaims, to the NUMA nodes of this machine.
+    /// Null: devices are chosen wherever they are.
+    std::function<absl::StatusOr<admission::ClaimAlignment>(
+        const DeviceRequest& request, const admission::ClaimHints& hints,
+        bool dry)>
+        align = nullptr;
     NumaMask numa_nodes = {};
     /// What is to be decided for the pod's claims is decided, before `done` of
     /// Provide. May be null.
@@ -186,7 +191,7 @@ class LocalClaims {
 
   const Parts parts_;
   control::ClaimProvider provider_;
-  std::optional<ClaimSteering> steering_;
+  std::optional<admission::ClaimSteering> steering_;
   /// Choices that are being written, in their order. The next one is made as if
   /// they were on disk, so that pods that come together share syncs.
   std::map<std::uint64_t, std::vector<state::Change>> writes_;

@@ -56,6 +56,8 @@ struct NodeMoment {
   std::vector<std::int64_t> numa_nodes;  ///< Ascending; empty: not known.
   /// How pods are aligned to them. Null: they are not.
   std::shared_ptr<const admission::AlignmentRules> alignment;
+  /// Names of an embedder's providers of hints, which are not asked.
+  std::vector<std::string> hint_providers;
   bool allocates = false;  ///< This node allocates claims.
   std::map<std::string, bool> feature_gates;
   control::QuotaRule quota_rule = control::QuotaRule::kStrict;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -84,6 +85,12 @@ class Trials::One {
         pod_(std::move(pod)),
         outlook_{node.state(), node.objects()} {
     result_.pod = pod_.metadata.FullName();
+    if (!trials_.steering_) return;
+    for (const std::string& provider : moment_.hint_providers) {
+      result_.notes.push_back(
+          fmt::format("NUMA hints of provider {} count, and are not known here",
+                      api::Quoted(provider)));
+    }
   }
 
   absl::Status Run() {
@@ -150,8 +157,7 @@ class Trials::One {
     control::ProvideInput input = node_.ProvideInput();
     input.steps = trials_.left_;
     input.interrupted = trials_.stop_;
-    auto provision = trials_.provider_.Provide(pod_, input);
-    result_.steps = trials_.provider_.last_steps();
+    auto provision = Provide(input);
     trials_.left_ -= std::min(trials_.left_, result_.steps);
     if (!provision.ok()) {
       Interrupt(MessageOf(provision.status()));
@@ -176,6 +182,62 @@ class Trials::One {
                                     node_.objects());
     pod_ = control::WithLocalStatus(pod_, outlook_.state);
     return true;
+  }
+
+  /// Along NUMA nodes where devices are aligned to these.
+  absl::StatusOr<control::Provision> Provide(control::ProvideInput& input) {
+    auto plain = trials_.provider_.Provide(pod_, input);
+    result_.steps = trials_.provider_.last_steps();
+    const bool has_choice =
+        plain.ok() && Admits(plain->verdict) && !plain->changes.empty();
+    if (!trials_.steering_ || !has_choice) return plain;
+    *input.steps -= std::min(*input.steps, result_.steps);
+    auto steered = trials_.steering_->Steer(
+        pod_, input, *std::move(plain),
+        [this](const std::shared_ptr<const Pod>& provided,
+               std::vector<device::DeviceNeed> needs,
+               const admission::ClaimHints& hints) {
+          return AlignClaims(*provided, std::move(needs), hints);
+        },
+        /*explain=*/true);
+    result_.steps += trials_.steering_->last_steps();
+    return steered;
+  }
+
+  /// See DeviceAdmission::AlignClaims of lib/pods.
+  absl::StatusOr<admission::ClaimAlignment> AlignClaims(
+      const Pod& provided, std::vector<device::DeviceNeed> needs,
+      const admission::ClaimHints& hints) {
+    LeaveOutUnserved(&needs);
+    node_.HoldElsewhere(node_.state());
+    const claim::WantedDevices wanted = WantedOf({std::move(needs)});
+    auto aligned = Aligned(provided, wanted, node_.objects(), hints);
+    if (!aligned.ok()) return aligned.status();
+    auto result = admission::ClaimAlignmentOf(*aligned, *moment_.alignment);
+    if (aligned->alignment != nullptr && !aligned->alignment->admitted) {
+      result.verdict = RefuseClaims(*aligned, wanted.needs);
+    }
+    return result;
+  }
+
+  Verdict RefuseClaims(const admission::AlignedPlan& aligned,
+                       const std::vector<device::DeviceNeed>& needs) {
+    std::vector<device::Shortage> shortages = admission::InTheWayOf(aligned);
+    NameHolders(&shortages);
+    admission::DeviceVerdict judged = admission::JudgeUnaligned(
+        aligned, shortages, Policy(),
+        node_.queue().WaitedFor(Uid(), moment_.now_ms));
+    if (aligned.plan.shortages.empty()) return std::move(judged.verdict);
+    if (judged.verdict.kind == Verdict::Kind::kWait) {
+      admission::WaitQueue::Place place =
+          admission::ShortPlace(admission::PlaceOf(Record(), pod_.spec.priority,
+                                                   needs, moment_.now_ms),
+                                shortages);
+      place.limit = judged.limit;
+      node_.queue().Enter(Uid(), std::move(place), moment_.now_ms);
+    }
+    Refuse(shortages);
+    return std::move(judged.verdict);
   }
 
   void Interrupt(const std::string& why) {
@@ -203,12 +265,16 @@ class Trials::One {
     }
     needs.needs = admission::WithoutGivenBack(std::move(needs.needs), record,
                                               moment_.boot_id);
-    if (moment_.policy.profile == Profile::kStrictKubelet) {
-      std::erase_if(needs.needs, [&](const device::DeviceNeed& need) {
-        return !node_.IsServedByPlugin(need.resource);
-      });
-    }
+    LeaveOutUnserved(&needs.needs);
     return needs;
+  }
+
+  /// The kubelet gives none of what it has never heard of.
+  void LeaveOutUnserved(std::vector<device::DeviceNeed>* needs) const {
+    if (moment_.policy.profile != Profile::kStrictKubelet) return;
+    std::erase_if(*needs, [&](const device::DeviceNeed& need) {
+      return !node_.IsServedByPlugin(need.resource);
+    });
   }
 
   /// False: there are none for it now.
@@ -234,29 +300,47 @@ class Trials::One {
     return true;
   }
 
-  /// Aligned by the hints of device plugins and claims: those of an embedder
-  /// are known on the manager's thread only.
+  claim::WantedDevices WantedOf(admission::DeviceNeeds needs) const {
+    claim::WantedDevices wanted{
+        Uid(), std::move(needs.needs), {}, {}, needs.trust_held};
+    if (IsSplit()) wanted.kept = Kept(wanted.needs);
+    return wanted;
+  }
+
   device::PodPlan PlanNow() const {
-    claim::WantedDevices wanted{Uid(), needs_.needs, {}, {}, needs_.trust_held};
-    if (IsSplit()) wanted.kept = Kept();
+    const claim::WantedDevices wanted = WantedOf(needs_);
     if (moment_.alignment == nullptr) {
       return claim::PlanDevices(node_.Devices(), wanted);
     }
-    admission::AlignmentInput input{*moment_.alignment,
-                                    admission::ContainersOf(pod_)};
-    input.claims = [this](const ContainerName& container) {
-      return admission::HintsOfClaims(pod_, container, outlook_.objects,
-                                      moment_.plan_options,
-                                      moment_.alignment->machine.nodes);
-    };
-    auto aligned = admission::PlanAligned(node_.Devices(), wanted, input);
+    auto aligned = Aligned(pod_, wanted, outlook_.objects, {});
     // Only providers fail, and there are none.
     return aligned.ok() ? std::move(aligned->plan) : device::PodPlan();
   }
 
-  std::map<ResourceName, device::KeptDevices> Kept() const {
+  /// By the hints of device plugins and of claims, as they are in `objects`:
+  /// those of an embedder are known on the manager's thread only.
+  absl::StatusOr<admission::AlignedPlan> Aligned(
+      const Pod& pod, const claim::WantedDevices& wanted,
+      const ObjectSnapshot& objects, const admission::ClaimHints& hints) const {
+    admission::AlignmentInput input{*moment_.alignment,
+                                    admission::ContainersOf(pod)};
+    input.choices = hints.now;
+    input.choices_when_empty = hints.when_empty;
+    const auto is_local = [this](const ResourceClaim& claim) {
+      return admission::IsAllocatedHere(claim, node_.state(), &node_.objects());
+    };
+    input.claims = [&](const ContainerName& container) {
+      return admission::HintsOfClaims(
+          pod, container, objects, moment_.plan_options,
+          moment_.alignment->machine.nodes, is_local);
+    };
+    return admission::PlanAligned(node_.Devices(), wanted, input);
+  }
+
+  std::map<ResourceName, device::KeptDevices> Kept(
+      const std::vector<device::DeviceNeed>& needs) const {
     std::map<ResourceName, device::KeptDevices> kept;
-    for (const device::DeviceNeed& need : needs_.needs) {
+    for (const device::DeviceNeed& need : needs) {
       const auto set = moment_.local_sets.find(need.resource.value);
       kept.insert_or_assign(
           need.resource,
@@ -282,9 +366,8 @@ class Trials::One {
     return true;
   }
 
-  void LackDevices(admission::WaitQueue::Place place,
-                   std::vector<device::Shortage> shortages) {
-    for (device::Shortage& shortage : shortages) {
+  void NameHolders(std::vector<device::Shortage>* shortages) const {
+    for (device::Shortage& shortage : *shortages) {
       for (const PodUid& holder : shortage.holders) {
         shortage.holder_names.push_back(node_.NameOf(holder));
         shortage.held_elsewhere =
@@ -295,6 +378,20 @@ class Trials::One {
             (record != nullptr && record->phase == state::PodPhase::kReleasing);
       }
     }
+  }
+
+  void Refuse(const std::vector<device::Shortage>& shortages) {
+    const Holders holders{node_, trials_.tried_};
+    for (const device::Shortage& shortage : shortages) {
+      // Without a resource it is the pod's claims that cannot be aligned.
+      if (shortage.resource.value.empty()) continue;
+      result_.refusals.push_back(PublicOf(shortage, Uid(), holders));
+    }
+  }
+
+  void LackDevices(admission::WaitQueue::Place place,
+                   std::vector<device::Shortage> shortages) {
+    NameHolders(&shortages);
     const admission::DeviceVerdict judged = admission::JudgeShortages(
         shortages, Policy(), node_.queue().WaitedFor(Uid(), moment_.now_ms));
     place = admission::ShortPlace(std::move(place), shortages);
@@ -302,10 +399,7 @@ class Trials::One {
     node_.queue().Enter(Uid(), std::move(place), moment_.now_ms);
     result_.verdict = judged.verdict;
     admission::SettleRejection(Record(), &result_.verdict);
-    const Holders holders{node_, trials_.tried_};
-    for (const device::Shortage& shortage : shortages) {
-      result_.refusals.push_back(PublicOf(shortage, Uid(), holders));
-    }
+    Refuse(shortages);
   }
 
   bool MayGo(admission::WaitQueue::Place place) {

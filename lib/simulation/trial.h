@@ -9,10 +9,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
+#include "admission/claim_steering.h"
 #include "admission/judge.h"
 #include "control/outlook.h"
 #include "control/provide.h"
@@ -28,7 +30,10 @@ class Trials {
   /// `stop` ends a search once it is true. Borrowed; may be null.
   Trials(const NodeMoment& moment, std::uint64_t steps,
          const std::atomic<bool>* stop)
-      : provider_(moment.feature_gates, steps), left_(steps), stop_(stop) {}
+      : provider_(moment.feature_gates, steps), left_(steps), stop_(stop) {
+    if (moment.alignment == nullptr || !moment.alignment->IsOn()) return;
+    steering_.emplace(provider_, moment.alignment->machine.nodes);
+  }
 
   /// What would be decided about the pod. It has on `node` what it would get,
   /// or has a place in the queue there.
@@ -42,6 +47,8 @@ class Trials {
   class One;
 
   control::ClaimProvider provider_;
+  /// Where pods are aligned to NUMA nodes.
+  std::optional<admission::ClaimSteering> steering_;
   std::uint64_t left_;  ///< Of the steps.
   const std::atomic<bool>* const stop_;
   bool interrupted_ = false;

@@ -11,17 +11,20 @@
 #include <memory>
 #include <random>
 #include <regex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "manager/device_fixture.h"
 #include "manager/driver_names.h"
+#include "support/numa_folder.h"
 #include "support/test_scale.h"
 
 namespace devmgr {
 namespace {
 
+using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 
 constexpr char kClass[] =
@@ -36,14 +39,22 @@ constexpr char kQuota[] =
     "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: "
     "default}\nspec: {hard: {requests.example.com/gpu: 6}}\n---\n";
 
-std::string Slice(int devices) {
+/// `numa_nodes`: each device is on one of so many, by its number; 0: on none.
+std::string Slice(int devices, int numa_nodes = 0) {
   std::string text = fmt::format(
       "apiVersion: resource.k8s.io/v1\nkind: ResourceSlice\nmetadata: {{name: "
       "s}}\nspec:\n  driver: {}\n  nodeName: node-1\n  pool: {{name: node-1, "
       "generation: 1, resourceSliceCount: 1}}\n  devices: [",
       kDriver);
-  for (int i = 0; i < devices; ++i)
-    text += fmt::format("{{name: gpu-{}}}, ", i);
+  for (int i = 0; i < devices; ++i) {
+    text += fmt::format("{{name: gpu-{}", i);
+    if (numa_nodes > 0) {
+      text += fmt::format(
+          ", attributes: {{resource.kubernetes.io/numaNode: {{int: {}}}}}",
+          i % numa_nodes);
+    }
+    text += "}, ";
+  }
   return text + "]\n---\n";
 }
 
@@ -151,8 +162,9 @@ void Settle(TestNode& node, int number) {
   }
 }
 
-/// The pod is simulated and then admitted, with no event in between.
-void TryBoth(TestNode& node, const Pod& pod) {
+/// The pod is simulated and then admitted, with no event in between. `reasons`
+/// gets that of the verdict.
+void TryBoth(TestNode& node, const Pod& pod, std::set<std::string>* reasons) {
   SimulationRequest request;
   request.pods = {pod};
   const auto result = node.manager().Simulate(request);
@@ -163,6 +175,7 @@ void TryBoth(TestNode& node, const Pod& pod) {
   EXPECT_EQ(simulated.verdict.kind, admitted->kind)
       << simulated.verdict.message << " | " << admitted->message;
   EXPECT_EQ(simulated.verdict.reason, admitted->reason);
+  reasons->insert(admitted->reason);
   EXPECT_EQ(WithoutChance(simulated.verdict.message),
             WithoutChance(admitted->message));
   EXPECT_EQ(simulated.verdict.waiting_for, admitted->waiting_for);
@@ -173,18 +186,45 @@ void TryBoth(TestNode& node, const Pod& pod) {
   }
 }
 
-/// One random node, to which pods come and come again.
-void LiveOnce(std::mt19937& random) {
+/// The node aligns devices to the NUMA nodes of `machine`, which has so many,
+/// by a policy that random numbers say.
+void AlignTo(const NumaFolder& machine, int numa_nodes, std::mt19937& random,
+             TestNode& node) {
+  node.sysfs_dir = machine.path();
+  static const std::vector<TopologyPolicy> kPolicies = {
+      TopologyPolicy::kBestEffort, TopologyPolicy::kRestricted,
+      TopologyPolicy::kSingleNumaNode};
+  node.options.topology.policy = kPolicies[random() % 3];
+  node.options.topology.scope =
+      random() % 2 == 0 ? TopologyScope::kContainer : TopologyScope::kPod;
+  std::vector<device::Device> nics;
+  for (unsigned i = random() % 5; i > 0; --i) {
+    const auto on = static_cast<std::int64_t>(random()) % numa_nodes;
+    nics.push_back(
+        {std::to_string(nics.size()), device::Health::kHealthy, {on}});
+  }
+  node.plugins.Connect(kNic);
+  node.plugins.Report(kNic, nics);
+}
+
+/// One random node, to which pods come and come again. Null: it has no NUMA
+/// nodes. `reasons` gets those of all verdicts.
+void LiveOnce(std::mt19937& random, std::set<std::string>* reasons,
+              const NumaFolder* machine = nullptr, int numa_nodes = 0) {
   const auto pick = [&](unsigned most) {
     return static_cast<int>(random() % (most + 1));
   };
   TestNode node;
   node.options.node_name = "node-1";
   node.drivers.Register(kDriver);
-  node.plugins.Serve(kNic, pick(4));
+  if (machine != nullptr) {
+    AlignTo(*machine, numa_nodes, random, node);
+  } else {
+    node.plugins.Serve(kNic, pick(4));
+  }
   node.Start(/*with_actuator=*/false);
-  std::string objects = std::string(kClass) + kTemplate + Slice(pick(8)) +
-                        Claim("a") + Claim("b");
+  std::string objects = std::string(kClass) + kTemplate +
+                        Slice(pick(8), numa_nodes) + Claim("a") + Claim("b");
   if (pick(2) == 0) objects += kQuota;
   std::vector<Pod> pods;
   for (int i = 0; i < 6; ++i) {
@@ -201,7 +241,7 @@ void LiveOnce(std::mt19937& random) {
     const auto number = static_cast<std::size_t>(i < 6 ? i : pick(5));
     SCOPED_TRACE(fmt::format("step {}, pod p{}", i, number));
     ASSERT_NO_FATAL_FAILURE(Settle(node, i));
-    ASSERT_NO_FATAL_FAILURE(TryBoth(node, pods[number]));
+    ASSERT_NO_FATAL_FAILURE(TryBoth(node, pods[number], reasons));
   }
 }
 
@@ -216,10 +256,25 @@ class SimulationTest : public DeviceNodeTest {
 TEST_F(SimulationTest, AL176IsTheSameAsAdmission) {
   const std::uint32_t seed = TestSeed(176);
   std::mt19937 random(seed);
+  std::set<std::string> reasons;
   for (int i = 0; i < 110 * TestScale() && !HasFailure(); ++i) {
     SCOPED_TRACE(fmt::format("seed {}, node {}", seed, i));
-    LiveOnce(random);
+    LiveOnce(random, &reasons);
   }
+}
+
+// The same, along NUMA nodes.
+TEST_F(SimulationTest, AL176IsTheSameAsAdmissionAlongNumaNodes) {
+  const std::uint32_t seed = TestSeed(177);
+  std::mt19937 random(seed);
+  const NumaFolder machine(2);
+  std::set<std::string> reasons;
+  for (int i = 0; i < 110 * TestScale() && !HasFailure(); ++i) {
+    SCOPED_TRACE(fmt::format("seed {}, node {}", seed, i));
+    LiveOnce(random, &reasons, &machine, 2);
+  }
+  EXPECT_THAT(reasons,
+              IsSupersetOf({"", "DevicesNotAligned", "TopologyAffinityError"}));
 }
 
 TEST_F(SimulationTest, AL177LeavesNoTrace) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "pods/claim_steering.h"
+#include "admission/claim_steering.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,14 +13,16 @@
 #include <variant>
 #include <vector>
 
+#include "allocator/refusals.h"
 #include "api/quote.h"
+#include "common/status.h"
 #include "control/local_objects.h"
 #include "control/outlook.h"
 #include "device/pod_needs.h"
 #include "topology/claim_hints.h"
 #include "topology/provider_hints.h"
 
-namespace devmgr::pods {
+namespace devmgr::admission {
 namespace {
 
 using control::Provision;
@@ -29,8 +31,6 @@ using topology::ClaimFit;
 
 /// Of the holders that are in the way.
 constexpr std::size_t kMostHolders = 4;
-
-using Masks = std::map<ContainerName, NumaMask>;
 
 /// The nodes of the machine that a device is on.
 NumaMask NodesOf(const SliceDevice& device, NumaMask machine) {
@@ -70,6 +70,7 @@ std::string HolderText(const ResourceClaim& claim) {
 
 class ClaimSteering::Attempt {
  public:
+  /// All are borrowed.
   Attempt(ClaimSteering& steering, const Pod& pod,
           const control::ProvideInput& input, const Provision& plain)
       : steering_(steering), pod_(pod), input_(input), plain_(plain) {
@@ -96,9 +97,11 @@ class ClaimSteering::Attempt {
     return {on(false), on(true)};
   }
 
-  absl::StatusOr<Provision> Provide(const Masks& masks, bool none_held) {
+  absl::StatusOr<Provision> Provide(const ClaimMasks& masks, bool none_held) {
     control::ProvideInput input = input_;
     input.none_held = none_held;
+    std::uint64_t& spent = steering_.last_steps_;
+    if (input.steps) *input.steps -= std::min(*input.steps, spent);
     input.admits = [this, &masks](const ContainerName& container,
                                   const ResourceSlice& slice,
                                   const SliceDevice& device) {
@@ -106,8 +109,14 @@ class ClaimSteering::Attempt {
       if (mask == masks.end()) mask = masks.find(ContainerName());
       return mask == masks.end() || IsNear(slice, device, mask->second);
     };
-    return steering_.provider_.Provide(pod_, input);
+    auto provision = steering_.provider_.Provide(pod_, input);
+    spent += steering_.provider_.last_steps();
+    if (provision.ok()) NameNodes(&provision->refusals);
+    return provision;
   }
+
+  /// Adds to a refusal why devices of claims do not do.
+  absl::Status Explain(const ClaimAlignment& refused, Provision* provision);
 
   /// Adds to a wait the holders of devices that are in the way.
   void NameHolders(const ClaimAlignment& refused, Verdict* verdict) const;
@@ -119,6 +128,9 @@ class ClaimSteering::Attempt {
     if (!drivers_.contains(slice.driver)) return true;
     return !(NodesOf(device, steering_.machine_) & nodes).empty();
   }
+
+  /// Says where devices are that are on the wrong nodes.
+  void NameNodes(std::vector<allocator::RequestRefusals>* refusals) const;
 
   bool UsesClaims(const ContainerName& container) const {
     if (container.empty()) return true;
@@ -141,7 +153,7 @@ class ClaimSteering::Attempt {
     return false;
   }
 
-  absl::StatusOr<ClaimFit> Try(const Masks& masks, bool none_held) {
+  absl::StatusOr<ClaimFit> Try(const ClaimMasks& masks, bool none_held) {
     const auto provision = Provide(masks, none_held);
     if (!provision.ok()) return provision.status();
     if (provision->verdict.kind != Verdict::Kind::kAdmit) {
@@ -161,7 +173,7 @@ class ClaimSteering::Attempt {
     std::vector<topology::ResourceHints> lists;
     const auto made = NewAllocations(plain_.changes, input_.state);
     if (made.empty() || !UsesClaims(container)) return lists;
-    Masks masks;
+    ClaimMasks masks;
     for (const AlignedContainer& one : before) {
       if (one.merged.hint.nodes) masks[one.container] = *one.merged.hint.nodes;
     }
@@ -231,26 +243,66 @@ void ClaimSteering::Attempt::NameHolders(const ClaimAlignment& refused,
   }
 }
 
+void ClaimSteering::Attempt::NameNodes(
+    std::vector<allocator::RequestRefusals>* refusals) const {
+  std::map<state::DeviceKey, NumaMask> nodes;
+  for (allocator::RequestRefusals& request : *refusals) {
+    if (!request.counts.contains(allocator::Refusal::kNuma)) continue;
+    if (nodes.empty()) {
+      for (const auto& [name, slice] : input_.objects.resource_slices) {
+        for (const SliceDevice& device : slice->devices) {
+          nodes[{slice->driver, slice->pool, device.name}] =
+              NodesOf(device, steering_.machine_);
+        }
+      }
+    }
+    for (allocator::DeviceRefusal& one : request.devices) {
+      if (one.reason != allocator::Refusal::kNuma) continue;
+      const NumaMask on =
+          nodes[{one.device.driver, one.device.pool, one.device.device}];
+      one.detail = on.empty() ? "on no NUMA node"
+                              : fmt::format("on NUMA node {}",
+                                            fmt::join(on.Nodes(), ","));
+    }
+  }
+}
+
+absl::Status ClaimSteering::Attempt::Explain(const ClaimAlignment& refused,
+                                             Provision* provision) {
+  ClaimMasks masks = refused.masks;
+  // Of a pod that could never be aligned no node would do.
+  const bool waits = refused.verdict.kind == Verdict::Kind::kWait;
+  masks[refused.refused] =
+      waits ? refused.possible.value_or(steering_.machine_) : NumaMask();
+  auto tried = Provide(masks, /*none_held=*/false);
+  if (!tried.ok()) return tried.status();
+  provision->refusals = std::move(tried->refusals);
+  provision->elsewhere = std::move(tried->elsewhere);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Provision> ClaimSteering::Steer(
     const Pod& pod, const control::ProvideInput& input, Provision plain,
-    bool dry) {
+    const Align& align, bool explain) {
+  last_steps_ = 0;
   Attempt attempt(*this, pod, input, plain);
   if (attempt.HasNoNodes()) return plain;
   const control::Outlook outlook =
       control::OutlookWith(plain.changes, input.state, input.objects);
   auto provided =
       std::make_shared<const Pod>(control::WithLocalStatus(pod, outlook.state));
-  DeviceRequest request{{PodUid{pod.metadata.uid}, pod.metadata.FullName()},
-                        pod.spec.priority,
-                        device::NeedsOf(*provided, input.extended_resources)};
-  request.object = std::move(provided);
-  auto aligned = align_(request, attempt.Hints(), dry);
+  const auto aligned =
+      align(provided, device::NeedsOf(*provided, input.extended_resources),
+            attempt.Hints());
   if (!aligned.ok()) return aligned.status();
   if (aligned->verdict.kind != Verdict::Kind::kAdmit) {
     Provision refused;
     refused.verdict = aligned->verdict;
     if (refused.verdict.kind == Verdict::Kind::kWait) {
       attempt.NameHolders(*aligned, &refused.verdict);
+    }
+    if (explain) {
+      DEVMGR_RETURN_IF_ERROR(attempt.Explain(*aligned, &refused));
     }
     return refused;
   }
@@ -262,4 +314,12 @@ absl::StatusOr<Provision> ClaimSteering::Steer(
   return steered;
 }
 
-}  // namespace devmgr::pods
+absl::StatusOr<Provision> ClaimSteering::ProvideOn(
+    const ClaimMasks& masks, const Pod& pod,
+    const control::ProvideInput& input) {
+  last_steps_ = 0;
+  const Provision none;
+  return Attempt(*this, pod, input, none).Provide(masks, /*none_held=*/false);
+}
+
+}  // namespace devmgr::admission
