@@ -38,9 +38,10 @@ const SliceDevice* FindPublished(const ObjectSnapshot& objects,
   return newest;
 }
 
-topology::Hints HintsOf(const ResourceClaim& claim, std::string_view request,
-                        const ObjectSnapshot& objects, NumaMask machine) {
-  std::vector<topology::ClaimDevice> devices;
+/// Adds the devices that `request` of the claim has.
+void AddDevices(const ResourceClaim& claim, std::string_view request,
+                const ObjectSnapshot& objects,
+                std::vector<topology::ClaimDevice>* devices) {
   for (const auto& result : claim.status.allocation->results) {
     if (result.admin_access || !IsOfRequest(result.request, request)) continue;
     const auto* published = FindPublished(objects, result);
@@ -48,10 +49,25 @@ topology::Hints HintsOf(const ResourceClaim& claim, std::string_view request,
     // One that is on no node is as near to each of them.
     topology::ClaimDevice device{.nodes = topology::NumaNodesOf(*published),
                                  .allocated = true};
-    if (!device.nodes.empty()) devices.push_back(std::move(device));
+    if (!device.nodes.empty()) devices->push_back(std::move(device));
   }
-  return topology::HintsOfClaim(devices, 0, machine.Nodes());
 }
+
+/// Null: there is none of this name, or it has no allocation.
+const ResourceClaim* FindAllocated(const ObjectSnapshot& objects,
+                                   const std::string& ns,
+                                   const std::string& name) {
+  const auto* claim = objects.claims.Find({ns, name});
+  const bool is_allocated =
+      claim != nullptr && (*claim)->status.allocation.has_value();
+  return is_allocated ? claim->get() : nullptr;
+}
+
+/// What one list of hints is of.
+struct Listed {
+  std::vector<topology::ClaimDevice> devices;
+  bool binding = false;
+};
 
 }  // namespace
 
@@ -62,27 +78,43 @@ std::vector<topology::ResourceHints> HintsOfClaims(
     const std::function<bool(const ResourceClaim&)>& is_local) {
   Verdict problems;  // Judged before.
   const claim::ClaimNames names(pod, objects, options, &problems);
-  std::map<std::string, topology::ResourceHints> lists;
+  const auto special = claim::NameSpecialClaim(pod, options);
+  const ResourceClaim* special_claim =
+      special ? FindAllocated(objects, pod.metadata.ns, special->name)
+              : nullptr;
+  std::map<std::string, Listed> lists;
+  const auto list = [&](const std::string& shown, const ResourceClaim& claim,
+                        std::string_view request) {
+    AddDevices(claim, request, objects, &lists[shown].devices);
+    lists[shown].binding = is_local && is_local(claim);
+  };
   const auto add = [&](const Container& one) {
     if (!container.empty() && one.name != container.value) return;
     for (const ContainerClaimReference& reference : one.resources.claims) {
       const claim::NamedClaim* named = names.ForPodClaim(reference.name);
       if (named == nullptr) continue;
-      const auto* claim = objects.claims.Find({pod.metadata.ns, named->name});
-      if (claim == nullptr || !(*claim)->status.allocation) continue;
+      const auto* claim = FindAllocated(objects, pod.metadata.ns, named->name);
+      if (claim == nullptr) continue;
       std::string shown = reference.name;
       if (!reference.request.empty()) shown += "/" + reference.request;
-      if (lists.contains(shown)) continue;
-      lists[shown] = topology::ToResourceHints(
-          topology::kClaimProvider, shown,
-          HintsOf(**claim, reference.request, objects, machine));
-      lists[shown].binding = is_local && is_local(**claim);
+      // Containers share what they name alike.
+      if (!lists.contains(shown)) list(shown, *claim, reference.request);
+    }
+    if (special_claim == nullptr) return;
+    // Each container has requests of its own.
+    for (const auto& mapped : claim::MappedRequests(pod, one, options)) {
+      list(mapped.resource_name, *special_claim, mapped.request_name);
     }
   };
   for (const Container& one : pod.spec.init_containers) add(one);
   for (const Container& one : pod.spec.containers) add(one);
   std::vector<topology::ResourceHints> all;
-  for (auto& [name, list] : lists) all.push_back(std::move(list));
+  for (const auto& [shown, listed] : lists) {
+    all.push_back(topology::ToResourceHints(
+        topology::kClaimProvider, shown,
+        topology::HintsOfClaim(listed.devices, 0, machine.Nodes())));
+    all.back().binding = listed.binding;
+  }
   return all;
 }
 
@@ -94,18 +126,25 @@ bool IsAllocatedHere(const ResourceClaim& claim, const state::State& state,
   return known == nullptr || !(*known)->status.allocation.has_value();
 }
 
+ClaimMasks MasksOf(const PodAlignmentInfo* alignment) {
+  ClaimMasks masks;
+  if (alignment == nullptr) return masks;
+  for (const ContainerAlignmentInfo& one : alignment->containers) {
+    if (!one.admitted || !one.merged.nodes.has_value()) continue;
+    masks[one.container] = *one.merged.nodes;
+  }
+  return masks;
+}
+
 ClaimAlignment ClaimAlignmentOf(const AlignedPlan& aligned,
                                 const AlignmentRules& rules) {
   ClaimAlignment result;
   result.is_best_effort = rules.options.policy == topology::Policy::kBestEffort;
   if (aligned.alignment == nullptr) return result;
-  const bool by_pod = rules.options.scope == topology::Scope::kPod;
-  for (const ContainerAlignmentInfo& one : aligned.alignment->containers) {
-    if (!one.admitted) {
-      if (!by_pod) result.refused = one.container;
-    } else if (one.merged.nodes.has_value()) {
-      result.masks[one.container] = *one.merged.nodes;
-    }
+  result.masks = MasksOf(aligned.alignment.get());
+  if (!aligned.alignment->admitted &&
+      rules.options.scope == topology::Scope::kContainer) {
+    result.refused = aligned.alignment->containers.back().container;
   }
   result.possible = aligned.possible;
   return result;

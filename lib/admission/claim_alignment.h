@@ -27,7 +27,8 @@ namespace devmgr::admission {
 /// Hints of the devices that the claims of a container have been allocated, by
 /// their attribute `resource.kubernetes.io/numaNode`; of all containers when
 /// the name is empty. Claims without an allocation have none. `resource` is the
-/// entry of the pod as the container spells it: `gpu` or `gpu/request`.
+/// entry of the pod as the container spells it, `gpu` or `gpu/request`; of the
+/// claim for the pod's extended resources it is their name.
 /// `is_local`: this node has allocated the claim, or is about to; its hints are
 /// binding then. Null: it allocates none.
 std::vector<topology::ResourceHints> HintsOfClaims(
@@ -50,6 +51,10 @@ struct ClaimHints {
 
 /// By container; of one with an empty name: of all that are not named.
 using ClaimMasks = std::map<ContainerName, NumaMask>;
+
+/// The nodes that the containers of an admitted pod are aligned to; none for
+/// containers that may be on any. Null: it was not aligned.
+ClaimMasks MasksOf(const PodAlignmentInfo* alignment);
 
 /// What comes of aligning claims that are about to be allocated.
 struct ClaimAlignment {

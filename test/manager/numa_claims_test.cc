@@ -302,5 +302,90 @@ TEST_F(NumaClaimsTest, AClaimThatIsSharedIsFollowed) {
   EXPECT_THAT(DevicesOf("shared"), ElementsAre("d0"));
 }
 
+/// KEP-5004: GPUs are devices of the driver.
+constexpr char kGpuResource[] =
+    "apiVersion: resource.k8s.io/v1\nkind: DeviceClass\nmetadata: {name: "
+    "gpu}\nspec: {extendedResourceName: example.com/gpu, selectors: [{cel: "
+    "{expression: 'device.driver == \"d.example.com\"'}}]}\n---\n";
+
+/// One container with a GPU and a NIC.
+std::string GpuAndNic(const std::string& name, const std::string& status = "") {
+  return fmt::format(
+      "apiVersion: v1\nkind: Pod\nmetadata: {{name: {0}, uid: u-{0}}}\nspec:\n"
+      "  nodeName: node-1\n  containers: [{{name: c, resources: {{limits: "
+      "{{{1}: 1, {2}: 1}}}}}}]\n{3}---\n",
+      name, kGpu, kNic, status);
+}
+
+/// The claim for its GPU as a control plane has allocated it, and its status.
+std::string SpecialClaim(const std::string& pod, const std::string& device) {
+  return fmt::format(
+      "apiVersion: resource.k8s.io/v1\nkind: ResourceClaim\nmetadata: {{name: "
+      "{0}-gpu, uid: c-{0}, annotations: "
+      "{{resource.kubernetes.io/extended-resource-claim: \"true\"}}, "
+      "ownerReferences: [{{apiVersion: v1, kind: Pod, name: {0}, uid: u-{0}, "
+      "controller: true}}]}}\nspec: {{devices: {{requests: [{{name: r, "
+      "exactly: "
+      "{{deviceClassName: gpu}}}}]}}}}\nstatus:\n  reservedFor: [{{resource: "
+      "pods, name: {0}, uid: u-{0}}}]\n  allocation: {{devices: {{results: "
+      "[{{request: r, driver: {1}, pool: node-1, device: {2}}}]}}}}\n---\n",
+      pod, kDriver, device);
+}
+std::string SpecialStatus(const std::string& pod) {
+  return fmt::format(
+      "status:\n  extendedResourceClaimStatus:\n    resourceClaimName: {}-gpu\n"
+      "    requestMappings: [{{containerName: c, resourceName: {}, "
+      "requestName: r}}]\n",
+      pod, kGpu);
+}
+
+// The claim for extended resources is allocated first, on the node that is
+// common to both; the NICs follow it.
+TEST_P(NumaClaimsPolicyTest, PluginsFollowTheClaimForExtendedResources) {
+  Begin(GetParam());
+  ServeNics({0, 1});
+  node_.Publish(kGpuResource + SliceOf(kDriver, {1}) + GpuAndNic("p"));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Held("p", kNic), ElementsAre("1"));
+  const PodAlignmentInfo info = AlignmentOf("p");
+  ASSERT_THAT(info.containers, SizeIs(1));
+  EXPECT_EQ(info.containers[0].merged, Preferred(1));
+  ASSERT_THAT(info.containers[0].resources, SizeIs(2));
+  EXPECT_EQ(info.containers[0].resources[1].provider, "claim");
+  EXPECT_EQ(info.containers[0].resources[1].resource, kGpu);
+  EXPECT_FALSE(info.containers[0].resources[1].informative);
+}
+
+// Below a scheduler the same claim has been allocated before; its hints are
+// shown, and refuse nothing.
+TEST_P(NumaClaimsPolicyTest, BelowASchedulerHintsOfThatClaimAreShown) {
+  node_.options.policies.authority = Authority::kScheduler;
+  Begin(GetParam());
+  ServeNics({0});
+  node_.Publish(kGpuResource + SliceOf(kDriver, {0, 1}) +
+                SpecialClaim("p", "d1") + GpuAndNic("p", SpecialStatus("p")));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const PodAlignmentInfo info = AlignmentOf("p");
+  ASSERT_THAT(info.containers, SizeIs(1));
+  EXPECT_EQ(info.containers[0].merged, Preferred(0));
+  ASSERT_THAT(info.containers[0].resources, SizeIs(2));
+  const TopologyHintsInfo& shown = info.containers[0].resources[1];
+  EXPECT_EQ(shown.provider, "claim");
+  EXPECT_EQ(shown.resource, kGpu);
+  EXPECT_TRUE(shown.informative);
+  ASSERT_TRUE(shown.hints.has_value());
+  EXPECT_EQ(shown.hints->front(), Preferred(1));
+}
+
+// Where a file has allocated it, it is followed as any that others allocated.
+TEST_P(NumaClaimsPolicyTest, PluginsFollowSuchAClaimThatAFileAllocated) {
+  Begin(GetParam());
+  ServeNics({0, 1});
+  node_.Publish(kGpuResource + SliceOf(kDriver, {0, 1}) +
+                SpecialClaim("p", "d1") + GpuAndNic("p", SpecialStatus("p")));
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  EXPECT_THAT(Held("p", kNic), ElementsAre("1"));
+}
+
 }  // namespace
 }  // namespace devmgr

@@ -127,6 +127,19 @@ TEST_P(AlignedPolicyTest, AClaimIsWhereThePluginHasItsDevice) {
   EXPECT_THAT(DevicesOf(pod), ElementsAre("n1/g1"));
 }
 
+// A claim that is made for an extended resource, and a plugin's devices of
+// which the first ones are elsewhere.
+TEST_P(AlignedPolicyTest, APluginsDevicesFollowTheClaimOfAnExtendedResource) {
+  Align(GetParam());
+  Add(std::string(kClass) + SliceOn(kDriver, {1}));
+  AddNics({0, 1});
+  const SimulatedPod pod =
+      TryOne(PodText("p", "example.com/gpu: 1, example.com/nic: 1"));
+  ASSERT_EQ(pod.verdict.kind, kAdmit) << pod.verdict.message;
+  EXPECT_THAT(DevicesOf(pod), ElementsAre("n1/g0"));
+  EXPECT_THAT(NicsOf(pod), ElementsAre(DeviceId("1")));
+}
+
 // A claim that this node has allocated for another pod is followed.
 TEST_P(AlignedPolicyTest, APluginsDevicesFollowAClaimThatIsShared) {
   Align(GetParam());
