@@ -126,16 +126,6 @@ bool IsAllocatedHere(const ResourceClaim& claim, const state::State& state,
   return known == nullptr || !(*known)->status.allocation.has_value();
 }
 
-ClaimMasks MasksOf(const PodAlignmentInfo* alignment) {
-  ClaimMasks masks;
-  if (alignment == nullptr) return masks;
-  for (const ContainerAlignmentInfo& one : alignment->containers) {
-    if (!one.admitted || !one.merged.nodes.has_value()) continue;
-    masks[one.container] = *one.merged.nodes;
-  }
-  return masks;
-}
-
 ClaimAlignment ClaimAlignmentOf(const AlignedPlan& aligned,
                                 const AlignmentRules& rules) {
   ClaimAlignment result;

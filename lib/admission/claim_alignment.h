@@ -11,12 +11,12 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <optional>
 #include <vector>
 
 #include "admission/aligned_plan.h"
 #include "admission/device_verdict.h"
+#include "admission/kept_alignment.h"
 #include "claim/pod_plan.h"
 #include "device/selection.h"
 #include "state/state.h"
@@ -49,12 +49,8 @@ struct ClaimHints {
   ChoiceHints when_empty = {};
 };
 
-/// By container; of one with an empty name: of all that are not named.
-using ClaimMasks = std::map<ContainerName, NumaMask>;
-
-/// The nodes that the containers of an admitted pod are aligned to; none for
-/// containers that may be on any. Null: it was not aligned.
-ClaimMasks MasksOf(const PodAlignmentInfo* alignment);
+/// What stands for an empty name is of all containers that are not named.
+using ClaimMasks = ContainerMasks;
 
 /// What comes of aligning claims that are about to be allocated.
 struct ClaimAlignment {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Other devices for claims whose own do not work, before a container starts.
+#include <cstdint>
 #include <utility>
 
+#include "admission/claim_steering.h"
+#include "admission/kept_alignment.h"
 #include "claim/held_hardware.h"
 #include "common/status.h"
 #include "control/authority.h"
@@ -12,6 +15,27 @@
 #include "pods/local_claims.h"
 
 namespace devmgr::pods {
+
+absl::StatusOr<control::Provision> LocalClaims::AlongRecord(
+    const state::PodRecord& record, const Pod& pod,
+    const control::ProvideInput& input) {
+  const admission::ContainerMasks masks =
+      admission::MasksOf(record.alignment.get());
+  if (masks.empty()) return provider_.Provide(pod, input);
+  // The policy may have been another one then.
+  const NumaMask machine = parts_.numa_nodes.empty()
+                               ? NumaMask(~std::uint64_t{0})
+                               : parts_.numa_nodes;
+  auto along =
+      admission::ClaimSteering(provider_, machine).ProvideOn(masks, pod, input);
+  const bool is_found =
+      along.ok() && along->verdict.kind == Verdict::Kind::kAdmit;
+  if (!is_found &&
+      record.alignment->options.policy == TopologyPolicy::kBestEffort) {
+    return provider_.Provide(pod, input);
+  }
+  return along;
+}
 
 void LocalClaims::Exchange(const state::PodRecord& record,
                            const ContainerName& container,
@@ -33,13 +57,15 @@ void LocalClaims::Exchange(const state::PodRecord& record,
   without.state.Erase(record.uid);
   for (const ClaimUid& claim : claims) without.state.Erase(claim);
   const auto provision =
-      provider_.Provide(control::WithLocalStatus(**pod, without.state),
-                        Input(without.state, without.objects));
+      AlongRecord(record, control::WithLocalStatus(**pod, without.state),
+                  Input(without.state, without.objects));
   if (!provision.ok()) return done(provision.status());
   if (provision->verdict.kind != Verdict::Kind::kAdmit) {
     return done(UnavailableError(
-        "devices of pod '{}' do not work, and there are no others for it: {}",
-        record.name.ToString(), provision->verdict.message));
+        "devices of pod '{}' do not work, and there are no others for it{}: {}",
+        record.name.ToString(),
+        admission::RequiredNodesText(record.alignment.get(), container),
+        provision->verdict.message));
   }
   parts_.ledger.Submit(
       [uid = record.uid, container, claims, changes = provision->changes,

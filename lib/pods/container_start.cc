@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "admission/kept_alignment.h"
 #include "claim/device_booking.h"
 #include "claim/init_devices.h"
 #include "claim/replace_devices.h"
@@ -123,6 +124,11 @@ absl::Status ContainerStarts::CheckOthers(
       continue;
     }
     std::int64_t working = parts_.devices.FreeCount(hold.resource);
+    const auto* alignment = pod.alignment.get();
+    if (const auto nodes = admission::RequiredNodes(alignment, container)) {
+      working = admission::FreeDevicesOn(parts_.devices.Devices(),
+                                         hold.resource, *nodes);
+    }
     const auto inventory = parts_.devices.inventories().find(hold.resource);
     for (const device::HeldDevice& device : hold.devices) {
       if (inventory == parts_.devices.inventories().end()) break;
@@ -132,8 +138,9 @@ absl::Status ContainerStarts::CheckOthers(
     if (working >= static_cast<std::int64_t>(hold.devices.size())) continue;
     return UnavailableError(
         "a device of {} that container '{}' of pod '{}' holds does not work, "
-        "and there is no other one for it now",
-        hold.resource, container, pod.name.ToString());
+        "and there is no other one for it now{}",
+        hold.resource, container, pod.name.ToString(),
+        admission::RequiredNodesText(alignment, container));
   }
   return absl::OkStatus();
 }
@@ -193,6 +200,7 @@ void ContainerStarts::GetDevicesAnew(OperationId id, const PodRecord& pod,
   DeviceRequest request{{pod.uid, pod.name, pod.local}};
   request.needs = NeedsFor(pod, container);
   request.judge_held = false;
+  request.aligned_to = pod.alignment;
   const auto chosen = [this, id, uid = pod.uid, container](
                           const absl::StatusOr<Verdict>& verdict,
                           const std::vector<WaitingFor>&) {

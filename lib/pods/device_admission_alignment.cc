@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "admission/device_request.h"
+#include "admission/kept_alignment.h"
 #include "common/status.h"
 #include "pods/device_admission.h"
 #include "topology/provider_hints.h"
@@ -33,7 +34,10 @@ absl::StatusOr<admission::AlignedPlan> DeviceAdmission::Aligned(
                             request.trust_held, request.judge_held);
   if (!IsAligning() || request.object == nullptr) {
     admission::AlignedPlan aligned;
-    aligned.plan = claim::PlanDevices(devices, wanted);
+    aligned.plan =
+        request.aligned_to != nullptr
+            ? admission::PlanAsAligned(devices, wanted, *request.aligned_to)
+            : claim::PlanDevices(devices, wanted);
     return aligned;
   }
   const Pod& pod = *request.object;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <devmgr/objects.h>
+#include <devmgr/topology.h>
 
 #include <cstdint>
 #include <memory>
@@ -31,6 +32,9 @@ struct DeviceRequest {
   std::shared_ptr<const Pod> object = nullptr;
   /// With the claims that hints are of; null: as they are now.
   std::shared_ptr<const ObjectSnapshot> objects = nullptr;
+  /// To what the pod is aligned that has been admitted: what it gets besides
+  /// follows that. Null: it may be anywhere.
+  std::shared_ptr<const PodAlignmentInfo> aligned_to = nullptr;
   /// The claims that this node allocates to the pod with its devices; null: it
   /// has what claims it is to have.
   std::shared_ptr<const ClaimsBeside> claims = nullptr;

@@ -123,8 +123,9 @@ class LocalClaims {
   void GiveBack(const PodUid& pod);
 
   /// Gives claims of a pod that is Ready, which this container alone uses,
-  /// other devices in place of theirs, which do not work. On success the pod is
-  /// Preparing, until its drivers have prepared them.
+  /// other devices in place of theirs, which do not work: of the NUMA nodes
+  /// that the pod is aligned to. On success the pod is Preparing, until its
+  /// drivers have prepared them.
   ///   Unavailable         there are none now
   ///   FailedPrecondition  the claims are not as they were
   void Exchange(const state::PodRecord& pod, const ContainerName& container,
@@ -158,6 +159,10 @@ class LocalClaims {
   absl::StatusOr<control::Provision> Along(const Pod& pod,
                                            const control::ProvideInput& input,
                                            bool dry);
+  /// The same for a pod that was aligned when it was admitted.
+  absl::StatusOr<control::Provision> AlongRecord(
+      const state::PodRecord& record, const Pod& pod,
+      const control::ProvideInput& input);
   /// Provides, and counts what that took.
   absl::StatusOr<control::Provision> Search(const Pod& pod,
                                             const control::Outlook& ahead);

@@ -327,6 +327,7 @@ claim::PodIdentity PodLifecycle::WithSide(claim::PodIdentity identity,
 
 DeviceRequest PodLifecycle::RequestOf(const PodRecord& pod) const {
   DeviceRequest request{{pod.uid, pod.name, pod.local}};
+  request.aligned_to = pod.alignment;
   admission::DeviceNeeds needs = admission::NeedsOfBooked(pod, parts_.boot_id);
   request.needs = std::move(needs.needs);
   request.trust_held = needs.trust_held;
