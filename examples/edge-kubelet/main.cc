@@ -9,7 +9,6 @@
 
 #include <CLI/CLI.hpp>
 #include <climits>
-#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -103,7 +102,7 @@ absl::Status Open(const Flags& flags, Node* node) {
   options.kubeconfig_dir = node->root / "kubeconfig";
   options.drivers = flags.drivers;
   options.log = LogProblem;
-  auto endpoint = devmgr::DriverEndpoint::Start(options, *node->pods);
+  auto endpoint = devmgr::DriverEndpoint::Create(options, *node->pods);
   if (!endpoint.ok()) return endpoint.status();
   node->endpoint = *std::move(endpoint);
 
@@ -126,7 +125,9 @@ absl::Status Open(const Flags& flags, Node* node) {
   if (!manager.ok()) return manager.status();
   node->manager = *std::move(manager);
   node->endpoint->ShowObjectsOf([node] { return node->manager->Objects(); });
-  return absl::OkStatus();
+  absl::Status status = node->manager->WaitUntilLoaded();
+  if (status.ok()) status = node->endpoint->Serve(node->manager->KeptObjects());
+  return status;
 }
 
 /// Returns on errors only: the process may end at any time, and another one
@@ -136,8 +137,8 @@ absl::Status Serve(const Flags& flags, Node* node) {
   for (const char* folder : {"manifests", "plugins", "cdi", "pods"}) {
     fs::create_directories(root / folder);
   }
-  node->back_off = {milliseconds(std::lround(1'000 * flags.back_off)),
-                    milliseconds(std::lround(1'000 * flags.back_off_max))};
+  node->back_off = {milliseconds(static_cast<int>(1'000 * flags.back_off)),
+                    milliseconds(static_cast<int>(1'000 * flags.back_off_max))};
   auto cri = devmgr::CriConnection::Open(root / "cri.sock");
   if (!cri.ok()) return cri.status();
   node->cri = *std::move(cri);
