@@ -256,4 +256,16 @@ std::set<WaitingFor> ChangedPools(const ObjectSnapshot& before,
   return changed;
 }
 
+std::map<std::pair<std::string, std::string>, std::string> InvalidPools(
+    const ObjectSnapshot& objects, const std::string& node_name,
+    const std::map<std::string, bool>& gates) {
+  std::map<std::pair<std::string, std::string>, std::string> problems;
+  for (auto& [name, pool] : PoolsOf(objects, NodeNamed(objects, node_name),
+                                    nullptr, allocator::FeaturesOf(gates))) {
+    if (pool.state != GatheredPool::State::kInvalid) continue;
+    problems[{pool.id.driver, pool.id.pool}] = pool.problem;
+  }
+  return problems;
+}
+
 }  // namespace devmgr::control

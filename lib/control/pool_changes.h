@@ -10,6 +10,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace devmgr::control {
 
@@ -27,5 +28,12 @@ std::set<WaitingFor> ChangedPools(const ObjectSnapshot& before,
                                   const ObjectSnapshot& after,
                                   const std::string& node_name,
                                   const std::map<std::string, bool>& gates);
+
+/// By driver and name, the pools whose slices contradict each other, with what
+/// they do in: nothing is allocated from them. As above of what the node of
+/// this name sees; costs what all pools have.
+std::map<std::pair<std::string, std::string>, std::string> InvalidPools(
+    const ObjectSnapshot& objects, const std::string& node_name,
+    const std::map<std::string, bool>& gates);
 
 }  // namespace devmgr::control

@@ -9,6 +9,7 @@
 
 #include "api/meta.h"
 #include "common/status.h"
+#include "control/pool_changes.h"
 #include "node/plugin_endpoints.h"
 #include "plugin/no_plugins.h"
 #include "pods/container_start.h"
@@ -255,7 +256,11 @@ void Manager::Start(const DriversFactory& drivers,
   terms_ = std::make_shared<const view::Terms>(view::Terms{
       boot_id_, options_.node_name, IsOn(Feature::kResourceHealthStatus),
       IsOn(Feature::kResourceHealthStatusMessage), std::move(shown), rules,
-      options_.hardware});
+      options_.hardware,
+      [node = options_.node_name,
+       gates = options_.feature_gates](const ObjectSnapshot& objects) {
+        return control::InvalidPools(objects, node, gates);
+      }});
   check_ = std::make_unique<pods::LedgerCheck>(pods::LedgerCheck::Parts{
       *executor_, *ledger_, state_, *use_, *drivers_, *lifecycle_, *devices_,
       *objects_, *specs_, boot_id_, options_.cdi_spec_dirs, *hardware_});

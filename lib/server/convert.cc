@@ -395,6 +395,7 @@ pb::SliceInfo ToProto(const SliceInfo& info) {
   message.set_obsolete(info.obsolete);
   message.set_complete(info.complete);
   message.set_hidden(info.hidden);
+  message.set_problem(ValidUtf8(info.problem));
   return message;
 }
 
@@ -402,7 +403,8 @@ SliceInfo FromProto(const pb::SliceInfo& info) {
   return {info.name(),       info.driver(),       info.pool(),
           info.generation(), info.pool_slices(),  info.known_slices(),
           info.node(),       Get(info.devices()), info.origin(),
-          info.obsolete(),   info.complete(),     info.hidden()};
+          info.obsolete(),   info.complete(),     info.hidden(),
+          info.problem()};
 }
 
 pb::EventInfo ToProto(const EventInfo& info) {

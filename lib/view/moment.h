@@ -12,6 +12,8 @@
 #include <devmgr/topology.h>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -84,6 +86,9 @@ struct DriversHealth {
 };
 
 /// What stays the same as long as a manager lives.
+/// By driver and pool: what makes a pool invalid.
+using PoolProblems = std::map<std::pair<std::string, std::string>, std::string>;
+
 struct Terms {
   std::string boot_id;
   std::string node_name;
@@ -92,6 +97,8 @@ struct Terms {
   claim::PlanOptions plan_options;
   claim::DebtRules debt_rules;
   HardwareOptions hardware = {};
+  /// Of the pools that this node reaches. Called on any thread; null: none.
+  std::function<PoolProblems(const ObjectSnapshot&)> pool_problems = nullptr;
 };
 
 struct Moment {

@@ -142,10 +142,14 @@ class MomentView final : public NodeView {
   }
   std::vector<SliceInfo> Slices() const override {
     if (moment_.objects == nullptr) return {};
+    PoolProblems problems;
+    if (moment_.terms != nullptr && moment_.terms->pool_problems) {
+      problems = moment_.terms->pool_problems(*moment_.objects);
+    }
     return SlicesOf(
         *moment_.objects,
         moment_.terms != nullptr ? moment_.terms->node_name : "",
-        [this](std::string_view driver) { return IsHidden(driver); });
+        [this](std::string_view driver) { return IsHidden(driver); }, problems);
   }
   std::vector<RuntimeInfo> Runtimes() const override {
     return CopiesOf(surroundings_.runtimes);

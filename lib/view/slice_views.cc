@@ -32,7 +32,8 @@ Pools PoolsOf(const ObjectSnapshot& objects) {
 
 std::vector<SliceInfo> SlicesOf(
     const ObjectSnapshot& objects, const std::string& node_name,
-    const std::function<bool(std::string_view driver)>& is_hidden) {
+    const std::function<bool(std::string_view driver)>& is_hidden,
+    const PoolProblems& problems) {
   const Pools pools = PoolsOf(objects);
   std::vector<SliceInfo> slices;
   for (const auto& [name, slice] : objects.resource_slices) {
@@ -57,6 +58,10 @@ std::vector<SliceInfo> SlicesOf(
     info.complete =
         slice->pool_slice_count == 0 || pool.known >= slice->pool_slice_count;
     info.hidden = is_hidden(slice->driver);
+    if (const auto found = problems.find({slice->driver, slice->pool});
+        found != problems.end() && !info.obsolete) {
+      info.problem = found->second;
+    }
     slices.push_back(std::move(info));
   }
   return slices;

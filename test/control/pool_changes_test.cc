@@ -130,5 +130,21 @@ TEST_F(ChangedPoolsTest, AL152TaintsOfDevicesAndRules) {
   EXPECT_THAT(Changed(), TaintOf("d/p/a"));
 }
 
+/// As `get slices` shows them.
+TEST_F(ChangedPoolsTest, PoolsThatContradictThemselvesAreInvalid) {
+  using ::testing::ElementsAre;
+  using ::testing::Pair;
+  const auto invalid = [&] { return InvalidPools(now_, "n", {}); };
+  Put("a", PoolSlice({"g0", "g1"}, 1, 2));
+  EXPECT_THAT(invalid(), IsEmpty());
+  Put("b", PoolSlice({"g1"}, 1, 2));
+  EXPECT_THAT(invalid(),
+              ElementsAre(Pair(Pair("d", "p"), "duplicate device name 'g1'")));
+  // Of another node.
+  EXPECT_THAT(InvalidPools(now_, "m", {}), IsEmpty());
+  Put("b", PoolSlice({"g2"}, 1, 2));
+  EXPECT_THAT(invalid(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace devmgr::control

@@ -254,5 +254,28 @@ TEST_F(PublishTest, ThereIsNoEndpointBelowAScheduler) {
   EXPECT_THAT(refused.err, HasSubstr("serves no endpoint for drivers"));
 }
 
+TEST_F(PublishTest, APoolThatContradictsItselfIsInvalid) {
+  StartDaemon();
+  std::string slices;
+  for (const std::string name : {"a", "b"}) {
+    slices += R"(
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {name: )" +
+              name + R"(}
+spec:
+  driver: gpu.example.com
+  nodeName: n1
+  pool: {name: p, generation: 1, resourceSliceCount: 2}
+  devices: [{name: gpu-0}]
+)";
+  }
+  node_.Write("slices.yaml", slices);
+  ASSERT_TRUE(WaitForSlices(2, "Invalid"));
+  EXPECT_THAT(node_.Ctl({"get", "slices", "-o", "wide"}).out,
+              HasSubstr("duplicate device name 'gpu-0'"));
+}
+
 }  // namespace
 }  // namespace devmgr

@@ -109,9 +109,10 @@ TEST_F(MetricsPageTest, PoolsByTheirState) {
   };
   manager_.Set([&](World& world) {
     world.slices = {slice("a", "p", 1), slice("a", "p", 2), slice("a", "p", 2),
-                    slice("a", "q", 1), slice("b", "p", 1)};
+                    slice("a", "q", 1), slice("b", "p", 1), slice("b", "q", 1)};
     world.slices[0].obsolete = true;
     world.slices[4].complete = false;
+    world.slices[5].problem = "duplicate device name 'gpu-0'";
     auto objects = std::make_shared<devmgr::ObjectSnapshot>();
     auto shared = std::make_shared<devmgr::ResourceSlice>();
     shared->devices.resize(2);
@@ -124,6 +125,7 @@ TEST_F(MetricsPageTest, PoolsByTheirState) {
        {"devmgr_allocator_pools{driver=\"a\",state=\"complete\"} 2\n",
         "devmgr_allocator_pools{driver=\"a\",state=\"obsolete\"} 1\n",
         "devmgr_allocator_pools{driver=\"b\",state=\"incomplete\"} 1\n",
+        "devmgr_allocator_pools{driver=\"b\",state=\"invalid\"} 1\n",
         "devmgr_feature_in_use{feature=\"DRAConsumableCapacity\"} 1\n",
         "devmgr_feature_in_use{feature=\"DRAPartitionableDevices\"} 0\n"}) {
     EXPECT_THAT(page, HasSubstr(line));

@@ -59,6 +59,11 @@ TEST_F(SlicesTest, TheStateSaysWhetherTheirDevicesCount) {
   EXPECT_EQ(State(), "Hidden");
   EXPECT_THAT(Run({"get", "slices", "-o", "wide"}).out,
               HasSubstr("driver 'gpu.example.com' is not registered"));
+  slice().problem = "duplicate device name 'gpu-0'";
+  EXPECT_EQ(State(), "Invalid");
+  EXPECT_THAT(Run({"get", "slices", "-o", "wide"}).out,
+              HasSubstr("the slices of the pool contradict each other: "
+                        "duplicate device name 'gpu-0'"));
   slice().complete = false;
   slice().pool_slices = 2;
   EXPECT_EQ(State(), "Incomplete");

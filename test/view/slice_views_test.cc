@@ -86,6 +86,20 @@ TEST_F(SliceViewsTest, ASliceThatSaysNoCountIsComplete) {
   EXPECT_TRUE(Slices().at("a").complete);
 }
 
+/// Of the newest generation: what is wrong with it is no fault of the others.
+TEST_F(SliceViewsTest, AProblemIsThatOfThePool) {
+  Add("a", 1, 2);
+  Add("b", 2, 2);
+  Add("c", 2, 2);
+  const auto slices = SlicesOf(
+      objects_, "n1", [](std::string_view) { return false; },
+      {{{"gpu.example.com", "pool"}, "twice"}, {{"other", "pool"}, "no"}});
+  ASSERT_THAT(slices, SizeIs(3));
+  EXPECT_EQ(slices[0].problem, "");
+  EXPECT_EQ(slices[1].problem, "twice");
+  EXPECT_EQ(slices[2].problem, "twice");
+}
+
 TEST_F(SliceViewsTest, SlicesOfADriverThatIsAwayAreHidden) {
   Add("a", 1, 1);
   EXPECT_FALSE(Slices().at("a").hidden);

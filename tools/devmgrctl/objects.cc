@@ -286,6 +286,7 @@ Json ItemOf(const DeviceClassInfo& device_class) {
 std::string SliceStateOf(const SliceInfo& slice) {
   if (slice.obsolete) return "Obsolete";
   if (!slice.complete) return "Incomplete";
+  if (!slice.problem.empty()) return "Invalid";
   return slice.hidden ? "Hidden" : "Complete";
 }
 
@@ -294,6 +295,9 @@ std::string WhyOf(const SliceInfo& slice) {
   if (!slice.complete) {
     return fmt::format("{} of {} slices of the pool are there",
                        slice.known_slices, slice.pool_slices);
+  }
+  if (!slice.problem.empty()) {
+    return "the slices of the pool contradict each other: " + slice.problem;
   }
   return slice.hidden
              ? fmt::format("driver '{}' is not registered", slice.driver)

@@ -28,8 +28,8 @@ std::string WordOf(const std::optional<Open>& value) {
 std::string AuthorityText(const NodeInfo& node);
 std::string ProfileText(const NodeInfo& node);
 
-/// `Complete`, `Incomplete`, `Obsolete` or `Hidden`: only devices of the first
-/// are allocated.
+/// `Complete`, `Incomplete`, `Invalid`, `Obsolete` or `Hidden`: only devices of
+/// the first are allocated.
 std::string SliceStateOf(const SliceInfo& slice);
 /// Why its devices are not allocated; empty where they are.
 std::string WhyOf(const SliceInfo& slice);

@@ -102,15 +102,19 @@ Gauge UnschedulableGauge(const std::vector<devmgr::PodInfo>& pods) {
 
 /// By driver; a pool counts once for each of its generations that are there.
 Gauge PoolsGauge(const std::vector<devmgr::SliceInfo>& slices) {
-  Gauge gauge("devmgr_allocator_pools",
-              "Pools of devices: with all their slices, with some missing, and "
-              "generations that a newer one has replaced");
+  Gauge gauge(
+      "devmgr_allocator_pools",
+      "Pools of devices: with all their slices, with some missing, with "
+      "slices that contradict each other, and generations that a newer "
+      "one has replaced");
   std::map<std::tuple<std::string, std::string, std::int64_t>, const char*>
       pools;
   for (const devmgr::SliceInfo& slice : slices) {
     pools[{slice.driver, slice.pool, slice.generation}] =
-        slice.obsolete ? "obsolete"
-                       : (slice.complete ? "complete" : "incomplete");
+        slice.obsolete           ? "obsolete"
+        : !slice.complete        ? "incomplete"
+        : !slice.problem.empty() ? "invalid"
+                                 : "complete";
   }
   NameLimit drivers;
   for (const auto& [pool, state] : pools) {

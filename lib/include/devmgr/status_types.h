@@ -405,6 +405,9 @@ struct SliceInfo {
   /// This node allocates, and the driver is not registered with it: no device
   /// of it is allocated. It is there again when the driver registers.
   bool hidden = false;
+  /// What the slices of its pool contradict each other in, such as a device
+  /// that is there twice: no device of it is allocated. Empty: in nothing.
+  std::string problem;
 };
 
 struct DeviceClassInfo {
