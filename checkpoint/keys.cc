@@ -90,9 +90,7 @@ std::string HistoryKey(std::uint64_t seq) {
   return Join(kHistoryPrefix, EncodeNumber(seq));
 }
 
-std::string ObjectKey(std::string_view key) {
-  return Join(kObjectPrefix, key);
-}
+std::string ObjectKey(std::string_view key) { return Join(kObjectPrefix, key); }
 
 std::string_view ObjectKeyIn(std::string_view key) {
   return key.substr(kObjectPrefix.size());
