@@ -57,7 +57,8 @@ constexpr char kSpecialPod[] =
     "    requestMappings:\n"
     "    - {containerName: c, resourceName: example.com/gpu, requestName: a}\n"
     "    - {containerName: c, resourceName: example.com/nic, requestName: x}\n"
-    "    - {containerName: d, resourceName: example.com/gpu, requestName: b}\n---\n";
+    "    - {containerName: d, resourceName: example.com/gpu, requestName: "
+    "b}\n---\n";
 
 class HintsOfClaimsTest : public ::testing::Test {
  protected:
