@@ -178,7 +178,7 @@ std::string SinceText(std::chrono::system_clock::time_point since) {
 Verdict MissingClaim(const ObjectName& claim, const ObjectSnapshot& objects) {
   const auto unread = objects.unread_claims.find(claim);
   if (unread == objects.unread_claims.end()) {
-    return Wait("ClaimNotFound",
+    return Wait(kClaimNotFound,
                 fmt::format("fetch ResourceClaim {}: not found", claim.name),
                 {WaitingFor::Kind::kClaim, claim.ToString()});
   }

@@ -23,6 +23,7 @@
 namespace devmgr::claim {
 
 /// Of a wait for a claim that may exist, and that cannot be read.
+inline constexpr char kClaimNotFound[] = "ClaimNotFound";
 inline constexpr char kClaimUnavailable[] = "ClaimUnavailable";
 
 struct PlannedClaim {

@@ -190,6 +190,11 @@ void LocalClaims::Decide(const Attempt& attempt) {
   }
   Pod pod = control::WithLocalStatus(attempt.pod, parts_.state);
   const PodUid uid{pod.metadata.uid};
+  // The claims that it has by now it will not have.
+  if (giving_back_.contains(uid)) {
+    waiting_.push_back(attempt);
+    return;
+  }
   failed_on_.erase(uid);
   if (!parts_.authority.Allocates()) {
     const auto paused =
@@ -324,6 +329,10 @@ void LocalClaims::OnWritten(std::uint64_t write, const absl::Status& status,
   // Those behind it were made as if it held.
   if (!status.ok() && !writes_.empty()) draining_ = true;
   then();
+  DecideWaiting();
+}
+
+void LocalClaims::DecideWaiting() {
   if (!writes_.empty()) return;
   draining_ = false;
   for (const Attempt& each : std::exchange(waiting_, {})) Decide(each);
@@ -345,9 +354,16 @@ void LocalClaims::GiveBack(const PodUid& pod) {
   DEVMGR_ASSERT_ON(parts_.executor);
   const std::int64_t now = parts_.now_ms();
   if (control::UnwindClaims(parts_.state, pod, now).changes.empty()) return;
-  parts_.ledger.Submit([pod, now](const state::State& state) {
-    return control::UnwindClaims(state, pod, now);
-  });
+  giving_back_.insert(pod);
+  parts_.ledger.Submit(
+      [pod, now](const state::State& state) {
+        return control::UnwindClaims(state, pod, now);
+      },
+      parts_.executor,
+      [this, pod](const absl::Status&) {
+        giving_back_.erase(giving_back_.find(pod));
+        DecideWaiting();
+      });
 }
 
 absl::StatusOr<Verdict> LocalClaims::WouldProvide(const Pod& original,

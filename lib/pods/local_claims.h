@@ -191,6 +191,7 @@ class LocalClaims {
   /// A choice has been written, or has not; `then` hears of it first.
   void OnWritten(std::uint64_t write, const absl::Status& status,
                  const std::function<void()>& then);
+  void DecideWaiting();
   void Release();
   void TellAllocated(const Pod& pod, const control::Provision& provision);
 
@@ -206,6 +207,8 @@ class LocalClaims {
   /// anything, which is said of what is on disk only.
   bool draining_ = false;
   std::vector<Attempt> waiting_;  ///< Until then, in the order they came.
+  /// Once for each batch that is being written in which a pod loses its claims.
+  std::multiset<PodUid> giving_back_;
   /// While a pod joins: it was found just now.
   const Proposal* offered_ = nullptr;
   bool releasing_ = false;

@@ -245,10 +245,15 @@ void PodLifecycle::OnBooked(OperationId id,
         verdict->reason == claim::kDeviceDoubleClaimed) {
       OnHeldElsewhere(operation->second.pod, *verdict);
     }
-    // A pod that is to be rejected, or that gives up what it holds, has to be
-    // admitted again; a wait ends by itself.
-    if (book_anew) admitted_.erase(operation->second.pod);
-    const bool again = book_anew || verdict->kind == Verdict::Kind::kReject;
+    // A pod that is to be rejected, that gives up what it holds, or whose
+    // claims were made here and are gone, has to be admitted again; a wait ends
+    // by itself.
+    const bool lost = parts_.authority != nullptr &&
+                      parts_.authority->Allocates() &&
+                      verdict->reason == claim::kClaimNotFound;
+    if (book_anew || lost) admitted_.erase(operation->second.pod);
+    const bool again =
+        book_anew || lost || verdict->kind == Verdict::Kind::kReject;
     Finish(id, MakeStatus(again ? absl::StatusCode::kAborted
                                 : absl::StatusCode::kFailedPrecondition,
                           "prepare dynamic resources: " + verdict->message));
