@@ -38,6 +38,7 @@ TEST(AllocatorFigures, CountWhatWasAskedAndWhatRefused) {
             {Dev("d1").Int("numa", 1), Dev("d2").Int("numa", 2),
              Dev("d3").Int("numa", 1).Int("old", 1)});
   bed.Class("C", {});
+  bed.Class("D", {});
   const std::string odd = "device.attributes['a'].numa != 3";
   EXPECT_EQ(
       bed.Solve(
