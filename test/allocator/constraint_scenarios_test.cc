@@ -42,7 +42,7 @@ TEST(AllocatorFigures, CountWhatWasAskedAndWhatRefused) {
   const std::string odd = "device.attributes['a'].numa != 3";
   EXPECT_EQ(
       bed.Solve(
-          {Want().One(Ask("C").If(odd)).One(Ask("C").If(odd)).Match("a/numa")}),
+          {Want().One(Ask("C").If(odd)).One(Ask("D").If(odd)).Match("a/numa")}),
       "q0=p1/d1 q1=p1/d3");
   const SearchFigures& figures = bed.outcome.figures;
   EXPECT_EQ(figures.evaluated.matches, 3U);
