@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 #include "text.h"
@@ -281,27 +279,6 @@ Json ItemOf(const DeviceClassInfo& device_class) {
   status["note"] = device_class.note;
   return Json{{"metadata", Metadata(device_class.name)},
               {"status", std::move(status)}};
-}
-
-std::string SliceStateOf(const SliceInfo& slice) {
-  if (slice.obsolete) return "Obsolete";
-  if (!slice.complete) return "Incomplete";
-  if (!slice.problem.empty()) return "Invalid";
-  return slice.hidden ? "Hidden" : "Complete";
-}
-
-std::string WhyOf(const SliceInfo& slice) {
-  if (slice.obsolete) return "the pool has a newer generation";
-  if (!slice.complete) {
-    return fmt::format("{} of {} slices of the pool are there",
-                       slice.known_slices, slice.pool_slices);
-  }
-  if (!slice.problem.empty()) {
-    return "the slices of the pool contradict each other: " + slice.problem;
-  }
-  return slice.hidden
-             ? fmt::format("driver '{}' is not registered", slice.driver)
-             : "";
 }
 
 Json ItemOf(const SliceInfo& slice) {

@@ -84,6 +84,27 @@ Table DeviceTable(const Session& session, const SliceInfo& slice,
 
 }  // namespace
 
+std::string SliceStateOf(const SliceInfo& slice) {
+  if (slice.obsolete) return "Obsolete";
+  if (!slice.complete) return "Incomplete";
+  if (!slice.problem.empty()) return "Invalid";
+  return slice.hidden ? "Hidden" : "Complete";
+}
+
+std::string WhyOf(const SliceInfo& slice) {
+  if (slice.obsolete) return "the pool has a newer generation";
+  if (!slice.complete) {
+    return fmt::format("{} of {} slices of the pool are there",
+                       slice.known_slices, slice.pool_slices);
+  }
+  if (!slice.problem.empty()) {
+    return "the slices of the pool contradict each other: " + slice.problem;
+  }
+  return slice.hidden
+             ? fmt::format("driver '{}' is not registered", slice.driver)
+             : "";
+}
+
 absl::Status GetSlices(const Session& session, Inspector& inspector) {
   const std::string& name = session.options().name.name;
   if (name.empty()) {
