@@ -40,10 +40,12 @@ TEST(AllocatorFigures, CountWhatWasAskedAndWhatRefused) {
   bed.Class("C", {});
   bed.Class("D", {});
   const std::string odd = "device.attributes['a'].numa != 3";
-  EXPECT_EQ(
-      bed.Solve(
-          {Want().One(Ask("C").If(odd)).One(Ask("D").If(odd)).Match("a/numa")}),
-      "q0=p1/d1 q1=p1/d3");
+  EXPECT_EQ(bed.Solve({Want()
+                           .One(Ask("C").If(odd))
+                           .One(Ask("D").If(odd))
+                           .One(Ask("D").If(odd))
+                           .Match("a/numa", {"q0", "q1"})}),
+            "q0=p1/d1 q1=p1/d3 q2=p1/d2");
   const SearchFigures& figures = bed.outcome.figures;
   EXPECT_EQ(figures.evaluated.matches, 3U);
   EXPECT_EQ(figures.evaluated.mismatches, 0U);

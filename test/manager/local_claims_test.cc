@@ -13,11 +13,11 @@
 namespace devmgr {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
-using ::testing::IsSupersetOf;
 using ::testing::SizeIs;
 using ::testing::StartsWith;
 
@@ -373,8 +373,9 @@ TEST_F(LocalClaimsTest, SearchesAndWhatEndsAWaitAreCounted) {
   EXPECT_THAT(sink.calls(), Contains("1 match"));
   node_.Publish(std::string(kClass) + Slice(2) + GpuPod("p", 2));
   ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
-  EXPECT_THAT(sink.calls(),
-              IsSupersetOf({"devices wakes DynamicResources", "2 match"}));
+  EXPECT_THAT(sink.calls(), Contains("devices wakes DynamicResources"));
+  // Whether the audit has asked the first device once more is left open.
+  EXPECT_THAT(sink.calls(), Contains(AnyOf("2 match", "3 match")));
   node_.Stop();
 }
 

@@ -204,6 +204,13 @@ class TestNode::CountedMetrics final : public MetricsSink {
                     std::chrono::nanoseconds took) override {
     other_->OnDriverCall(driver, method, code, took);
   }
+  void OnSearchFigures(const SearchFigures& figures) override {
+    other_->OnSearchFigures(figures);
+  }
+  void OnQueueingHint(std::string_view plugin, std::string_view event,
+                      bool queues, std::chrono::nanoseconds took) override {
+    other_->OnQueueingHint(plugin, event, queues, took);
+  }
   void OnPrepareSkipped(const std::string& driver) override {
     other_->OnPrepareSkipped(driver);
   }
