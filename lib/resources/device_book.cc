@@ -340,7 +340,7 @@ void DeviceBook::OnList(const ResourceName& resource,
   ReportProblems(resource, delta.problems);
   OnDelta(resource, delta);
   // Also a list without devices ends a wait for the first one.
-  if (inventory.state() != before) parts_.on_plugin(resource);
+  if (delta.Empty() && inventory.state() != before) parts_.on_plugin(resource);
 }
 
 void DeviceBook::ReportProblems(const ResourceName& resource,
