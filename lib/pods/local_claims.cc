@@ -245,6 +245,7 @@ absl::StatusOr<control::Provision> LocalClaims::Along(
 absl::StatusOr<control::Provision> LocalClaims::Search(
     const Pod& pod, const control::Outlook& ahead) {
   const auto begin = parts_.executor.Now();
+  provider_.TakeFigures();  // Of searches that decided nothing.
   auto provision = Along(pod, Input(ahead.state, ahead.objects), /*dry=*/false);
   const bool found =
       provision.ok() && provision->verdict.kind == Verdict::Kind::kAdmit;
