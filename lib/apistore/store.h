@@ -223,9 +223,15 @@ class Store {
                                                   const std::string& fields,
                                                   const std::string& labels,
                                                   Visibility visible) const;
-  /// The objects of a type as they were. `revision` is in the history.
-  std::map<ObjectKey, ObjectPtr> ObjectsAt(const ResourceType& type,
-                                           std::uint64_t revision) const;
+  /// What changed after `revision`, which is in the history, as it was then;
+  /// null for what was not there.
+  std::map<ObjectKey, ObjectPtr> ChangedSince(const ResourceType& type,
+                                              std::uint64_t revision) const;
+  /// The objects of a type as they were at `revision`, from `start` on, until
+  /// `visit` returns false. Costs what it visits and what changed since then.
+  void VisitAt(
+      const ResourceType& type, std::uint64_t revision, const ObjectKey& start,
+      const std::function<bool(const ObjectKey&, const Json&)>& visit) const;
   struct Page {
     std::uint64_t revision = 0;
     ObjectKey start;

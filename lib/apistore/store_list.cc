@@ -103,25 +103,38 @@ std::variant<ApiError, Selectors> Store::ReadSelectors(
   return selectors;
 }
 
-std::map<ObjectKey, ObjectPtr> Store::ObjectsAt(const ResourceType& type,
-                                                std::uint64_t revision) const {
-  std::map<ObjectKey, ObjectPtr> objects;
-  for (const auto& [key, entry] : TableOf(type)) {
-    objects.emplace_hint(objects.end(), key, entry.object);
-  }
-  // What came later is taken back, the latest first.
-  const auto first = history_.After(revision);
-  for (auto it = history_.end(); it != first;) {
-    --it;
+std::map<ObjectKey, ObjectPtr> Store::ChangedSince(
+    const ResourceType& type, std::uint64_t revision) const {
+  std::map<ObjectKey, ObjectPtr> before;
+  for (auto it = history_.After(revision); it != history_.end(); ++it) {
     const Change& change = **it;
-    if (&change.type() != &type) continue;
-    if (change.before() != nullptr) {
-      objects[change.key()] = change.before_object();
-    } else {
-      objects.erase(change.key());
+    // The first change of an object says what it was.
+    if (&change.type() == &type) {
+      before.emplace(change.key(), change.before_object());
     }
   }
-  return objects;
+  return before;
+}
+
+void Store::VisitAt(
+    const ResourceType& type, std::uint64_t revision, const ObjectKey& start,
+    const std::function<bool(const ObjectKey&, const Json&)>& visit) const {
+  const Table& table = TableOf(type);
+  const std::map<ObjectKey, ObjectPtr> before = ChangedSince(type, revision);
+  auto now = table.lower_bound(start);
+  auto was = before.lower_bound(start);
+  for (;;) {
+    const bool is_changed =
+        was != before.end() && (now == table.end() || was->first <= now->first);
+    if (!is_changed && now == table.end()) return;
+    const ObjectKey& key = is_changed ? was->first : now->first;
+    const ObjectPtr& object = is_changed ? was->second : now->second.object;
+    if (object != nullptr && !visit(key, *object)) return;
+    const bool is_there =
+        now != table.end() && (!is_changed || now->first == was->first);
+    if (is_there) ++now;
+    if (is_changed) ++was;
+  }
 }
 
 std::optional<ApiError> Store::ReadContinue(const std::string& token,
@@ -193,26 +206,26 @@ std::variant<ApiError, Store::Page> Store::ReadPage(
 Json Store::ListBody(const Target& target, const Page& page,
                      const Selectors& selectors) const {
   const WatchStream view(target, selectors, {});
-  const std::map<ObjectKey, ObjectPtr> objects =
-      ObjectsAt(*target.type, page.revision);
   Json items = Json::array();
   Json metadata = {{"resourceVersion", std::to_string(page.revision)}};
   std::int64_t remaining = 0;
-  for (auto it = objects.lower_bound(page.start); it != objects.end(); ++it) {
-    if (!view.Sees(*it->second)) continue;
-    if (page.limit > 0 &&
-        static_cast<std::int64_t>(items.size()) >= page.limit) {
-      if (remaining++ == 0) {
-        metadata["continue"] = EncodeContinue(page.revision, it->first);
-      }
-      continue;
-    }
-    Json item = InVersion(*target.type, target.version, *it->second);
-    // As a real server does: the list says it for all of them.
-    item.erase("kind");
-    item.erase("apiVersion");
-    items.push_back(std::move(item));
-  }
+  VisitAt(*target.type, page.revision, page.start,
+          [&](const ObjectKey& key, const Json& object) {
+            if (!view.Sees(object)) return true;
+            if (page.limit > 0 &&
+                static_cast<std::int64_t>(items.size()) >= page.limit) {
+              if (remaining++ == 0) {
+                metadata["continue"] = EncodeContinue(page.revision, key);
+              }
+              return selectors.empty();  // Else how many follow is not said.
+            }
+            Json item = InVersion(*target.type, target.version, object);
+            // As a real server does: the list says it for all of them.
+            item.erase("kind");
+            item.erase("apiVersion");
+            items.push_back(std::move(item));
+            return true;
+          });
   if (remaining > 0 && selectors.empty()) {
     metadata["remainingItemCount"] = remaining;
   }

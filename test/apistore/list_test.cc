@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+#include <random>
+
 #include "apistore/bed.h"
 
 namespace devmgr::apistore {
@@ -54,6 +57,57 @@ TEST_F(StoreList, ChunksAreOfTheMomentOfTheFirst) {
   const Json third = List(options).body;
   EXPECT_EQ(Names(third), std::vector<std::string>{"e"});
   EXPECT_EQ(MetaText(third, "continue"), "");
+}
+
+// Whatever came and went since then, and in whichever chunks it is read.
+TEST_F(StoreList, AListOfAnEarlierMomentIsWhatItWas) {
+  std::minstd_rand random(7);
+  std::map<std::string, Json> moments;
+  for (int i = 0; i < 200; ++i) {
+    const std::string name(1, char('a' + random() % 8));
+    if (bed_.store->Get(bed_.Slice(name), "").code != 200) {
+      bed_.MustCreate(bed_.Slice(), Bed::SliceBody(name));
+    } else if (random() % 2 == 0) {
+      bed_.store->Delete(bed_.Slice(name), {});
+    } else {
+      Json changed = bed_.Get(bed_.Slice(name));
+      changed["spec"]["pool"]["generation"] = i;
+      bed_.Put(bed_.Slice(name), changed);
+    }
+    const Json list = List({}).body;
+    moments[MetaText(list, "resourceVersion")] = list["items"];
+  }
+  for (const auto& [version, items] : moments) {
+    ListOptions options;
+    options.resource_version = version;
+    options.version_match = "Exact";
+    options.limit = 3;
+    Json found = Json::array();
+    do {
+      const Json chunk = List(options).body;
+      for (const Json& item : chunk["items"]) found.push_back(item);
+      options = {};
+      options.limit = 3;
+      options.continue_token = MetaText(chunk, "continue");
+    } while (!options.continue_token.empty());
+    EXPECT_EQ(found, items) << "at " << version;
+  }
+}
+
+// API-001: how many follow is not counted where a selector chooses.
+TEST_F(StoreList, ChunksOfWhatASelectorChoosesEndWithIt) {
+  Fill(6);
+  ListOptions options;
+  options.limit = 1;
+  options.field_selector = "metadata.name!=a";
+  const Json first = List(options).body;
+  EXPECT_EQ(Names(first), std::vector<std::string>{"b"});
+  EXPECT_FALSE(first["metadata"].contains("remainingItemCount"));
+  options.continue_token = MetaText(first, "continue");
+  options.limit = 4;
+  const Json rest = List(options).body;
+  EXPECT_EQ(Names(rest), (std::vector<std::string>{"c", "d", "e", "f"}));
+  EXPECT_EQ(MetaText(rest, "continue"), "");
 }
 
 TEST_F(StoreList, ALastChunkThatIsFullHasNoToken) {
