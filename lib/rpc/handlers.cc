@@ -11,10 +11,9 @@ Handlers HandlersOf(ServerOptions options) {
     handlers[path] = [unary = std::move(unary)](
                          std::string request,
                          const std::shared_ptr<Answerer>& answerer) {
-      unary(std::move(request),
-            [answerer](const absl::StatusOr<std::string>& answer) {
-              answerer->Answer(answer);
-            });
+      unary(std::move(request), [answerer](absl::StatusOr<std::string> answer) {
+        answerer->Answer(std::move(answer));
+      });
     };
   }
   for (auto& [path, unary] : options.caller_methods) {
@@ -22,8 +21,8 @@ Handlers HandlersOf(ServerOptions options) {
                          std::string request,
                          const std::shared_ptr<Answerer>& answerer) {
       unary(answerer->caller(), std::move(request),
-            [answerer](const absl::StatusOr<std::string>& answer) {
-              answerer->Answer(answer);
+            [answerer](absl::StatusOr<std::string> answer) {
+              answerer->Answer(std::move(answer));
             });
     };
   }

@@ -34,7 +34,10 @@ class Answerer final : public ServerStream {
     return pending_->metadata();
   }
   const Caller& caller() const override { return pending_->caller(); }
-  void Write(const std::string& message) override { pending_->Write(message); }
+  using ServerStream::Write;
+  void Write(std::shared_ptr<const std::string> message) override {
+    pending_->Write(std::move(message));
+  }
   void Finish(const absl::Status& status) override { pending_->Finish(status); }
   void WhenClientGone(std::function<void()> gone) override {
     pending_->WhenClientGone(std::move(gone));
@@ -42,8 +45,8 @@ class Answerer final : public ServerStream {
   void WhenTaken(std::function<void()> taken) override {
     pending_->WhenTaken(std::move(taken));
   }
-  void Answer(const absl::StatusOr<std::string>& answer) const {
-    pending_->Answer(answer);
+  void Answer(absl::StatusOr<std::string> answer) const {
+    pending_->Answer(std::move(answer));
   }
 
  private:

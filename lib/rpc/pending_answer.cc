@@ -27,9 +27,9 @@ void PendingAnswer::Open(const Way& way,
   AdvanceLocked();
 }
 
-void PendingAnswer::Write(const std::string& message) {
+void PendingAnswer::Write(std::shared_ptr<const std::string> message) {
   MutexLock lock(mutex_);
-  PushLocked(message);
+  PushLocked(std::move(message));
   AdvanceLocked();
 }
 
@@ -39,10 +39,15 @@ void PendingAnswer::Finish(const absl::Status& status) {
   AdvanceLocked();
 }
 
-void PendingAnswer::Answer(const absl::StatusOr<std::string>& answer) {
+void PendingAnswer::Answer(absl::StatusOr<std::string> answer) {
+  const absl::Status status = answer.status();
+  std::shared_ptr<const std::string> message;
+  if (answer.ok()) {
+    message = std::make_shared<const std::string>(*std::move(answer));
+  }
   MutexLock lock(mutex_);
-  if (answer.ok()) PushLocked(*answer);
-  if (!end_) end_ = answer.status();
+  if (message != nullptr) PushLocked(std::move(message));
+  if (!end_) end_ = status;
   AdvanceLocked();
 }
 
@@ -111,11 +116,11 @@ void PendingAnswer::OnClientGone() {
   if (when_gone) when_gone();
 }
 
-void PendingAnswer::PushLocked(const std::string& message) {
+void PendingAnswer::PushLocked(std::shared_ptr<const std::string> message) {
   if (!way_ || end_) return;
   if (waiting_bytes_ >= kMaxWaitingBytes) return way_->context.TryCancel();
-  waiting_.push_back(ToByteBuffer(message));
-  waiting_bytes_ += message.size();
+  waiting_bytes_ += message->size();
+  waiting_.push_back(ToByteBuffer(std::move(message)));
 }
 
 void PendingAnswer::AdvanceLocked() {

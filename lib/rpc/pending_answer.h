@@ -11,6 +11,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -40,10 +41,10 @@ class PendingAnswer {
     return metadata_;
   }
 
-  void Write(const std::string& message);
+  void Write(std::shared_ptr<const std::string> message);
   void Finish(const absl::Status& status);
   /// Both at once.
-  void Answer(const absl::StatusOr<std::string>& answer);
+  void Answer(absl::StatusOr<std::string> answer);
   void WhenClientGone(std::function<void()> gone);
   void WhenTaken(std::function<void()> taken);
 
@@ -54,7 +55,8 @@ class PendingAnswer {
   void OnClientGone();
 
  private:
-  void PushLocked(const std::string& message) DEVMGR_REQUIRES(mutex_);
+  void PushLocked(std::shared_ptr<const std::string> message)
+      DEVMGR_REQUIRES(mutex_);
   /// Puts the next operation on the queue. Under the lock (it does not
   /// block), because with the last one the call may end.
   void AdvanceLocked() DEVMGR_REQUIRES(mutex_);

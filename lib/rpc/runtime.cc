@@ -81,6 +81,17 @@ grpc::ByteBuffer ToByteBuffer(const std::string& bytes) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
+grpc::ByteBuffer ToByteBuffer(std::shared_ptr<const std::string> bytes) {
+  using Keeper = std::shared_ptr<const std::string>;
+  // gRPC takes a pointer to what can be written, and does not write.
+  auto* const begin = const_cast<char*>(bytes->data());
+  const std::size_t size = bytes->size();
+  const grpc::Slice slice(
+      begin, size, [](void* keeper) { delete static_cast<Keeper*>(keeper); },
+      new Keeper(std::move(bytes)));
+  return grpc::ByteBuffer(&slice, 1);
+}
+
 std::string ToString(const grpc::ByteBuffer& buffer) {
   std::string bytes;
   std::vector<grpc::Slice> slices;

@@ -33,6 +33,8 @@ void DrainCompletions(grpc::CompletionQueue& queue);
 grpc::CompletionQueue& CallQueue(Runtime& runtime);
 
 grpc::ByteBuffer ToByteBuffer(const std::string& bytes);
+/// Keeps `bytes` instead of copying them.
+grpc::ByteBuffer ToByteBuffer(std::shared_ptr<const std::string> bytes);
 std::string ToString(const grpc::ByteBuffer& buffer);
 
 }  // namespace devmgr::rpc

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rpc/connection.h"
@@ -46,7 +47,11 @@ class ServerStream {
   virtual const Caller& caller() const = 0;
   /// Sends `message` after those before it. It waits here until the client
   /// takes it: with 64 MiB waiting, the next one cancels the call instead.
-  virtual void Write(const std::string& message) = 0;
+  /// Not copied on the way.
+  virtual void Write(std::shared_ptr<const std::string> message) = 0;
+  void Write(std::string message) {
+    Write(std::make_shared<const std::string>(std::move(message)));
+  }
   /// Ends the stream after all that was written.
   virtual void Finish(const absl::Status& status) = 0;
   /// `gone` runs once, on a thread of the server's, when the client ends the

@@ -33,7 +33,9 @@ class Call final : public rpc::ServerStream {
     return metadata_;
   }
   const rpc::Caller& caller() const override { return caller_; }
-  void Write(const std::string& message) override { answer_ = message; }
+  void Write(std::shared_ptr<const std::string> message) override {
+    answer_ = *message;
+  }
   void Finish(const absl::Status& status) override {
     Require(!ended_, "a call ends once");
     ended_ = true;

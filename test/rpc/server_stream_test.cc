@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Calls that are answered by a stream of messages.
+#include <grpcpp/support/byte_buffer.h>
 #include <unistd.h>
 
+#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "common/peer_status.h"
 #include "common/status.h"
+#include "rpc/runtime.h"
 #include "rpc/server.h"
 #include "rpc_fixture.h"
 #include "support/stream_client.h"
@@ -68,6 +71,29 @@ TEST_F(ServerStreamTest, CarriesMessagesInOrderAndTheEnd) {
   EXPECT_EQ(client.Next(), "");
   EXPECT_EQ(client.Next(), std::nullopt);
   EXPECT_TRUE(client.End().ok());
+}
+
+// A long answer that many clients ask for is in memory once.
+TEST_F(ServerStreamTest, KeepsAMessageForAsLongAsItIsSent) {
+  const auto message = std::make_shared<const std::string>(1'000'000, 'x');
+  StreamClient client(Path(), kStreamMethod, "");
+  {
+    const Stream stream = NextStream();
+    ASSERT_NE(stream, nullptr);
+    Mailbox<int> taken;
+    stream->Write(message);
+    EXPECT_EQ(client.Next(), *message);
+    stream->WhenTaken([&] { taken.Put(1); });
+    EXPECT_EQ(taken.Take(), 1);
+    stream->Finish(absl::OkStatus());
+  }
+  EXPECT_TRUE(client.End().ok());
+  server_.reset();
+  EXPECT_EQ(message.use_count(), 1);
+  std::vector<grpc::Slice> slices;
+  ASSERT_TRUE(ToByteBuffer(message).Dump(&slices).ok());
+  ASSERT_EQ(slices.size(), 1u);
+  EXPECT_EQ(reinterpret_cast<const char*>(slices[0].begin()), message->data());
 }
 
 TEST_F(ServerStreamTest, EndsWithoutAMessage) {

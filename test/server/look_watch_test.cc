@@ -31,8 +31,8 @@ class FakeCall final : public rpc::ServerStream {
     return metadata_;
   }
   const rpc::Caller& caller() const override { return caller_; }
-  void Write(const std::string& message) override {
-    const auto answer = rpc::Decode<pb::RuntimeLookResponse>(message);
+  void Write(std::shared_ptr<const std::string> message) override {
+    const auto answer = rpc::Decode<pb::RuntimeLookResponse>(*message);
     ASSERT_THAT(answer, IsOk());
     look = answer->look();
   }

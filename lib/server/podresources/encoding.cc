@@ -100,7 +100,7 @@ std::string EncodedAllocatable(const std::vector<ResourceDevices>& resources) {
   return rpc::Encode(response);
 }
 
-const std::string& EncodedList::Of(
+std::shared_ptr<const std::string> EncodedList::Of(
     const std::shared_ptr<const PodResourcesList>& list) {
   if (list == list_) return whole_;
   std::vector<std::string> encoded;
@@ -123,15 +123,16 @@ const std::string& EncodedList::Of(
 void EncodedList::Join() {
   std::size_t bytes = 0;
   for (const std::string& pod : pods_) bytes += pod.size();
-  whole_.clear();
-  whole_.reserve(bytes);
-  for (const std::string& pod : pods_) whole_ += pod;
+  auto whole = std::make_shared<std::string>();
+  whole->reserve(bytes);
+  for (const std::string& pod : pods_) *whole += pod;
+  whole_ = std::move(whole);
 }
 
 void EncodedList::Clear() {
   list_.reset();
   pods_ = {};
-  whole_ = {};
+  whole_.reset();
 }
 
 }  // namespace devmgr::podresources

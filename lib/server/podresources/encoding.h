@@ -36,8 +36,9 @@ class EncodedList {
   using Encode = std::string (*)(const PodResources&);
   explicit EncodedList(Encode encode) : encode_(encode) {}
 
-  /// The answer with these pods; valid until the next call.
-  const std::string& Of(const std::shared_ptr<const PodResourcesList>& list);
+  /// The answer with these pods.
+  std::shared_ptr<const std::string> Of(
+      const std::shared_ptr<const PodResourcesList>& list);
   void Clear();
 
  private:
@@ -46,7 +47,7 @@ class EncodedList {
   const Encode encode_;
   std::shared_ptr<const PodResourcesList> list_;  ///< Null: nothing is kept.
   std::vector<std::string> pods_;                 ///< As in `list_`.
-  std::string whole_;
+  std::shared_ptr<const std::string> whole_;
 };
 
 }  // namespace devmgr::podresources

@@ -117,7 +117,7 @@ void Service::Finish(const Method& method, const std::string& client,
     Count(method, method.errors);
     return stream.Finish(answer.status());
   }
-  auto kept = unread_.Take(client, answer->size());
+  auto kept = unread_.Take(client, (*answer)->size());
   if (!kept.ok()) {
     Count(&PodResourcesCounters::refused, 1);
     Count(method, method.errors);
@@ -149,7 +149,8 @@ Service::Answer Service::List(EncodedList& encoded) {
 }
 
 Service::Answer Service::GetAllocatable() const {
-  return EncodedAllocatable(manager_.View()->AllocatableDevices());
+  return std::make_shared<const std::string>(
+      EncodedAllocatable(manager_.View()->AllocatableDevices()));
 }
 
 Service::Answer Service::Get(const ObjectName& name) {
@@ -161,7 +162,7 @@ Service::Answer Service::Get(const ObjectName& name) {
     return MakeStatus(absl::StatusCode::kUnknown, MessageOf(pod.status()));
   }
   Count(&PodResourcesCounters::missing_claims, (*pod)->missing_claims);
-  return EncodedGet(**pod);
+  return std::make_shared<const std::string>(EncodedGet(**pod));
 }
 
 void Service::Count(std::uint64_t PodResourcesCounters::*counter,

@@ -68,7 +68,7 @@ class Service {
     std::uint64_t OfVersion::*calls;
     std::uint64_t OfVersion::*errors;
   };
-  using Answer = absl::StatusOr<std::string>;
+  using Answer = absl::StatusOr<std::shared_ptr<const std::string>>;
 
   template <typename Request, typename Run>
   rpc::StreamHandler Handler(Method method, Run run);

@@ -135,20 +135,21 @@ TEST(EncodedListTest, EncodesOnlyPodsThatAreNew) {
   const auto b = PodWith("b", {{"0", {}}});
   const auto d = PodWith("d");
   const auto first = ListOf({a, b, d});
-  EXPECT_EQ(list.Of(first), EncodedPod(*a) + EncodedPod(*b) + EncodedPod(*d));
-  EXPECT_EQ(list.Of(first).size(), list.Of(ListOf({a, b, d})).size());
+  EXPECT_EQ(*list.Of(first), EncodedPod(*a) + EncodedPod(*b) + EncodedPod(*d));
+  EXPECT_EQ(list.Of(first), list.Of(first)) << "is made anew";
+  EXPECT_EQ(list.Of(first)->size(), list.Of(ListOf({a, b, d}))->size());
   EXPECT_THAT(Encoded(), ElementsAre("a", "b", "d"));
   // One has changed, one has come, one has gone.
   Encoded().clear();
   const auto changed = PodWith("b", {{"1", {}}});
   const auto c = PodWith("c");
-  EXPECT_EQ(list.Of(ListOf({changed, c, d})),
+  EXPECT_EQ(*list.Of(ListOf({changed, c, d})),
             EncodedPod(*changed) + EncodedPod(*c) + EncodedPod(*d));
   EXPECT_THAT(Encoded(), ElementsAre("b", "c"));
-  EXPECT_EQ(list.Of(ListOf({})), "");
+  EXPECT_EQ(*list.Of(ListOf({})), "");
   list.Clear();
   Encoded().clear();
-  EXPECT_EQ(list.Of(ListOf({a})), EncodedPod(*a));
+  EXPECT_EQ(*list.Of(ListOf({a})), EncodedPod(*a));
   EXPECT_THAT(Encoded(), ElementsAre("a"));
 }
 

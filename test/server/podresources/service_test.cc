@@ -37,8 +37,8 @@ class FakeCall final : public rpc::ServerStream {
     return metadata_;
   }
   const rpc::Caller& caller() const override { return caller_; }
-  void Write(const std::string& message) override {
-    messages.push_back(message);
+  void Write(std::shared_ptr<const std::string> message) override {
+    messages.push_back(*message);
   }
   void Finish(const absl::Status& end) override { status = end; }
   void WhenClientGone(std::function<void()> /*gone*/) override {}
