@@ -12,35 +12,31 @@ constexpr std::size_t kMaxIdleBytes = std::size_t{64} << 10;
 }  // namespace
 
 absl::Status EventSplitter::Feed(std::string_view bytes, const Event& event) {
-  std::size_t begin = 0;
-  for (std::size_t i = 0; i < bytes.size(); ++i) {
-    const char c = bytes[i];
+  while (!bytes.empty()) {
     if (nesting_.depth() == 0) {
-      begin = i;
-      if (IsJsonSpace(c)) continue;
-      if (c != '{') {
+      if (IsJsonSpace(bytes.front())) {
+        bytes.remove_prefix(1);
+        continue;
+      }
+      if (bytes.front() != '{') {
         return DataLossError("the watch sent {} where an event was to begin",
-                             api::Quoted(bytes.substr(i, 40)));
+                             api::Quoted(bytes.substr(0, 40)));
       }
     }
-    const bool ends = nesting_.Take(c);
-    if (text_.size() + (i + 1 - begin) > limit_) {
-      text_.append(bytes.substr(begin, i + 1 - begin));
+    const std::string_view part = bytes.substr(0, nesting_.Take(bytes));
+    bytes.remove_prefix(part.size());
+    if (text_.size() + part.size() > limit_) {
+      text_.append(part.substr(0, limit_ + 1 - text_.size()));
       return TooLarge();
     }
-    if (!ends) continue;
-    if (text_.empty()) {
-      DEVMGR_RETURN_IF_ERROR(event(bytes.substr(begin, i + 1 - begin)));
-    } else {
-      text_.append(bytes.substr(begin, i + 1 - begin));
-      DEVMGR_RETURN_IF_ERROR(event(text_));
-      text_.clear();
-      // Its room is given back after a large event.
-      if (text_.capacity() > kMaxIdleBytes) text_.shrink_to_fit();
-    }
-    begin = i + 1;
+    const bool is_whole = text_.empty() && nesting_.depth() == 0;
+    if (!is_whole) text_.append(part);
+    if (nesting_.depth() > 0) return absl::OkStatus();
+    DEVMGR_RETURN_IF_ERROR(event(is_whole ? part : text_));
+    text_.clear();
+    // Its room is given back after a large event.
+    if (text_.capacity() > kMaxIdleBytes) text_.shrink_to_fit();
   }
-  if (nesting_.depth() > 0) text_.append(bytes.substr(begin));
   return absl::OkStatus();
 }
 

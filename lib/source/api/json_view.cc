@@ -29,11 +29,7 @@ std::size_t EndOfValue(std::string_view text, std::size_t at) {
   if (at >= text.size()) return text.size();
   if (text[at] == '"') return EndOfString(text, at);
   if (text[at] == '{' || text[at] == '[') {
-    JsonNesting nesting;
-    for (; at < text.size(); ++at) {
-      if (nesting.Take(text[at])) return at + 1;
-    }
-    return text.size();
+    return at + JsonNesting().Take(text.substr(at));
   }
   while (at < text.size() && !IsJsonSpace(text[at]) && text[at] != ',' &&
          text[at] != '}' && text[at] != ']') {
@@ -78,6 +74,36 @@ char Unescaped(char c) {
 }
 
 }  // namespace
+
+std::size_t JsonNesting::Take(std::string_view bytes) {
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    if (in_string_) {
+      at = TakeString(bytes, at);
+      continue;
+    }
+    const char c = bytes[at++];
+    if (c == '"') {
+      in_string_ = true;
+    } else if (c == '{' || c == '[') {
+      ++depth_;
+    } else if ((c == '}' || c == ']') && --depth_ == 0) {
+      return at;
+    }
+  }
+  return at;
+}
+
+std::size_t JsonNesting::TakeString(std::string_view bytes, std::size_t at) {
+  bool escaped = escaped_;
+  while (at < bytes.size() && in_string_) {
+    const char c = bytes[at++];
+    in_string_ = escaped || c != '"';
+    escaped = !escaped && c == '\\';
+  }
+  escaped_ = escaped;
+  return at;
+}
 
 std::string_view FindMember(std::string_view object, std::string_view key) {
   std::size_t at = SkipSpace(object, 0);

@@ -15,27 +15,16 @@ namespace devmgr::apiserver {
 /// Thread-bound.
 class JsonNesting {
  public:
-  /// True when `c` closes the outermost list or object.
-  bool Take(char c) {
-    if (in_string_) {
-      if (escaped_) {
-        escaped_ = false;
-      } else if (c == '\\') {
-        escaped_ = true;
-      } else if (c == '"') {
-        in_string_ = false;
-      }
-      return false;
-    }
-    if (c == '"') in_string_ = true;
-    if (c == '{' || c == '[') ++depth_;
-    if (c == '}' || c == ']') return --depth_ == 0;
-    return false;
-  }
+  /// Takes bytes up to the end of the outermost list or object, or all of them,
+  /// and returns how many. It has ended when depth() is 0.
+  std::size_t Take(std::string_view bytes);
   std::size_t depth() const { return depth_; }
-  bool in_string() const { return in_string_; }
 
  private:
+  /// Takes bytes from `at` up to the end of the string that has begun, and
+  /// returns where that is.
+  std::size_t TakeString(std::string_view bytes, std::size_t at);
+
   std::size_t depth_ = 0;
   bool in_string_ = false;
   bool escaped_ = false;

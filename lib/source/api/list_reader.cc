@@ -16,12 +16,18 @@ bool IsMetadata(std::string_view key) {
 }  // namespace
 
 absl::Status ListReader::Feed(std::string_view bytes, const Item& item) {
-  for (const char c : bytes) {
-    if (++bytes_ > limits_.page) {
+  while (!bytes.empty()) {
+    // Nearly all of it is within items.
+    const bool is_within = state_ == State::kItem || state_ == State::kNested;
+    const std::string_view part =
+        bytes.substr(0, is_within ? nesting_.Take(bytes) : 1);
+    bytes.remove_prefix(part.size());
+    bytes_ += part.size();
+    if (bytes_ > limits_.page) {
       return ResourceExhaustedError("a page of the list exceeds {} bytes",
                                     limits_.page);
     }
-    DEVMGR_RETURN_IF_ERROR(Take(c, item));
+    DEVMGR_RETURN_IF_ERROR(Take(part, item));
   }
   return absl::OkStatus();
 }
@@ -37,7 +43,8 @@ absl::Status ListReader::Finish() const {
   return absl::OkStatus();
 }
 
-absl::Status ListReader::Take(char c, const Item& item) {
+absl::Status ListReader::Take(std::string_view bytes, const Item& item) {
+  const char c = bytes.front();  // All of it, but within a value.
   switch (state_) {
     case State::kStart:
       if (IsJsonSpace(c)) return absl::OkStatus();
@@ -62,22 +69,22 @@ absl::Status ListReader::Take(char c, const Item& item) {
     case State::kValue:
       return BeginValue(c);
     case State::kString:
-      DEVMGR_RETURN_IF_ERROR(Keep(c));
+      DEVMGR_RETURN_IF_ERROR(Keep(bytes));
       if (c == '"' && !escaped_) EndValue();
       escaped_ = c == '\\' && !escaped_;
       return absl::OkStatus();
     case State::kScalar:
-      if (c != ',' && c != '}' && !IsJsonSpace(c)) return Keep(c);
+      if (c != ',' && c != '}' && !IsJsonSpace(c)) return Keep(bytes);
       EndValue();
       return TakeMember(c);
     case State::kNested:
-      DEVMGR_RETURN_IF_ERROR(Keep(c));
-      if (nesting_.Take(c)) EndValue();
+      DEVMGR_RETURN_IF_ERROR(Keep(bytes));
+      if (nesting_.depth() == 0) EndValue();
       return absl::OkStatus();
     case State::kItems:
       return TakeItems(c);
     case State::kItem:
-      return TakeItem(c, item);
+      return TakeItem(bytes, item);
     case State::kEnd:
       if (IsJsonSpace(c)) return absl::OkStatus();
       return Unexpected(c, "the list was to end");
@@ -109,7 +116,7 @@ absl::Status ListReader::BeginValue(char c) {
   escaped_ = false;
   if (c == '{' || c == '[') {
     nesting_ = JsonNesting();
-    nesting_.Take(c);
+    nesting_.Take({&c, 1});
     state_ = State::kNested;
   } else if (c == '"') {
     state_ = State::kString;
@@ -118,7 +125,7 @@ absl::Status ListReader::BeginValue(char c) {
   } else {
     state_ = State::kScalar;
   }
-  return Keep(c);
+  return Keep({&c, 1});
 }
 
 absl::Status ListReader::TakeItems(char c) {
@@ -130,25 +137,25 @@ absl::Status ListReader::TakeItems(char c) {
   if (c != '{') return Unexpected(c, "an item was to begin");
   text_.assign(1, c);
   nesting_ = JsonNesting();
-  nesting_.Take(c);
+  nesting_.Take({&c, 1});
   state_ = State::kItem;
   return absl::OkStatus();
 }
 
-absl::Status ListReader::TakeItem(char c, const Item& item) {
-  text_ += c;
+absl::Status ListReader::TakeItem(std::string_view bytes, const Item& item) {
+  text_ += bytes;
   if (text_.size() > limits_.item) {
     return ResourceExhaustedError("{} in the list exceeds {} bytes",
                                   DescribeObject(text_), limits_.item);
   }
-  if (!nesting_.Take(c)) return absl::OkStatus();
+  if (nesting_.depth() > 0) return absl::OkStatus();
   state_ = State::kItems;
   return item(text_);
 }
 
-absl::Status ListReader::Keep(char c) {
+absl::Status ListReader::Keep(std::string_view bytes) {
   if (!keep_) return absl::OkStatus();
-  text_ += c;
+  text_ += bytes;
   if (text_.size() <= kMaxStatusBytes) return absl::OkStatus();
   return ResourceExhaustedError("{} of the list exceeds {} bytes", key_,
                                 kMaxStatusBytes);

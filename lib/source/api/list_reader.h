@@ -64,12 +64,12 @@ class ListReader {
     kEnd,     // Behind the list.
   };
 
-  absl::Status Take(char c, const Item& item);
+  absl::Status Take(std::string_view bytes, const Item& item);
   absl::Status TakeMember(char c);
   absl::Status BeginValue(char c);
   absl::Status TakeItems(char c);
-  absl::Status TakeItem(char c, const Item& item);
-  absl::Status Keep(char c);
+  absl::Status TakeItem(std::string_view bytes, const Item& item);
+  absl::Status Keep(std::string_view bytes);
   void EndValue();
   absl::Status Unexpected(char c, std::string_view place) const;
 

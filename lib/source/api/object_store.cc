@@ -19,9 +19,20 @@ const ObjectMeta& MetadataOf(const Object& object) {
 }
 
 /// The object as the only item of a list, which says what its text may not.
+/// Without what is in `managedFields`, of which we read nothing: it can be more
+/// than all else.
 std::string AsList(const Collection& collection, std::string_view text) {
-  return fmt::format(R"({{"kind":"{}List","apiVersion":"{}","items":[{}]}})",
-                     collection.kind, collection.api_version, text);
+  const std::string_view managed =
+      FindMember(FindMember(text, "metadata"), "managedFields");
+  std::string_view begin = text;
+  std::string_view end;
+  if (managed.starts_with('[') && managed.ends_with(']')) {
+    const auto at = static_cast<std::size_t>(managed.data() - text.data());
+    begin = text.substr(0, at + 1);
+    end = text.substr(at + managed.size() - 1);
+  }
+  return fmt::format(R"({{"kind":"{}List","apiVersion":"{}","items":[{}{}]}})",
+                     collection.kind, collection.api_version, begin, end);
 }
 
 /// Whether the object has the kind of the collection, or names none.

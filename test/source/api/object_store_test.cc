@@ -56,6 +56,20 @@ TEST_F(ObjectStoreTest, UsesAClassWithAnExpressionThatIsNotReadHereAndSaysSo) {
   EXPECT_THAT(store.problems(), IsEmpty());
 }
 
+// They are as deep as what they are about, and one level for each `f:`.
+TEST_F(ObjectStoreTest, ReadsNothingOfManagedFields) {
+  const std::string deep = std::string(1'000, '[') + std::string(1'000, ']');
+  store.Upsert(fmt::format(
+      R"({{"metadata":{{"managedFields":[{}],"name":"gpu","uid":"u-1",)"
+      R"("resourceVersion":"1"}},"spec":{{"selectors":[)"
+      R"({{"cel":{{"expression":"device.driver == 'a'"}}}}]}}}})",
+      deep));
+  ASSERT_NE(Class(), nullptr);
+  EXPECT_EQ(Class()->metadata.name, "gpu");
+  EXPECT_EQ(Class()->selectors.at(0), "device.driver == 'a'");
+  EXPECT_THAT(store.problems(), IsEmpty());
+}
+
 TEST_F(ObjectStoreTest, NamesAClassThatCannotBeDecoded) {
   store.Upsert(ClassText(1, "7"));
   EXPECT_EQ(Class(), nullptr);
