@@ -13,6 +13,7 @@
 #include <malloc.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -126,6 +127,7 @@ int WaitForEnd(const sigset_t& signals, devmgr::ApiServerSource* api_server) {
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal == SIGALRM) {
       devmgrd::GiveMemoryBack();
+      alarm(devmgrd::QuietMemory::kAgainSeconds);
     } else if (signal != SIGHUP) {
       return signal;
     } else if (api_server != nullptr) {

@@ -17,9 +17,14 @@ namespace devmgrd {
 void GiveMemoryBack();
 
 /// Asks main for GiveMemoryBack, by SIGALRM, once no pod has changed for ten
-/// seconds: what a busy time needed would stay resident.
+/// seconds: what a busy time needed would stay resident. It is asked for again
+/// every half a minute from then on, since a quiet daemon, too, reads a list or
+/// tidies up now and then.
 class QuietMemory final : public devmgr::DeviceManagerObserver {
  public:
+  /// For the alarm that main sets when it has given memory back.
+  static constexpr unsigned kAgainSeconds = 30;
+
   /// Also at the start, which needs much.
   QuietMemory();
   void OnPod(const devmgr::PodInfo&, bool gone) override;
