@@ -140,6 +140,25 @@ TEST_F(AuthorityNodeTest, AL146NodeToSchedulerStoppedBetweenTheSteps) {
   EXPECT_EQ(node_.PodNamed("later").reason, "ClaimNotReserved");
 }
 
+// The switch is the authority.
+TEST_F(AuthorityNodeTest, AL093PodsOfFilesGetClaimsWhereThisNodeAllocates) {
+  const std::string objects = std::string(kClass) + ClaimPod("p");
+  node_.options.policies.authority = Authority::kScheduler;
+  node_.Start();
+  node_.Publish(objects);
+  ASSERT_TRUE(node_.WaitForReason("p", "ClaimNotReserved"));
+  EXPECT_THAT(node_.PodNamed("p").message,
+              HasSubstr("authority: scheduler, so a control plane has to"));
+  EXPECT_EQ(Allocated(), 0U);
+
+  EXPECT_THAT(Set(Authority::kNode), IsOk());
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kReady));
+  const auto claim = node_.manager().Objects()->claims.at({"default", "p"});
+  ASSERT_TRUE(claim->status.allocation.has_value());
+  ASSERT_THAT(claim->status.reserved_for, SizeIs(1));
+  EXPECT_EQ(claim->status.reserved_for[0].uid, "u-p");
+}
+
 // AL-146, the other way round.
 TEST_F(AuthorityNodeTest, AL146SchedulerToNodeAdoptsWhatIsAllocated) {
   node_.options.policies.authority = Authority::kScheduler;

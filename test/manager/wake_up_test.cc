@@ -228,6 +228,28 @@ TEST_F(WakeUpTest, AL152ATaintThatEndsWakesThoseThatItRefused) {
   EXPECT_TRUE(node_.WaitFor("p", PodState::kReady));
 }
 
+// What a vendor's driver reads when it prepares decides nothing. Selectors are
+// those of classes: a claim's own cannot be edited.
+TEST_F(WakeUpTest, AL153ASelectorWakesThoseThatReferToItAndAVendorsNone) {
+  const auto vendor = [](const std::string& mode) {
+    return fmt::format(
+        "apiVersion: resource.k8s.io/v1alpha2\nkind: ResourceClaimParameters\n"
+        "metadata: {{name: p}}\nvendorParameters: [{{driverName: {}, "
+        "parameters: {{mode: {}}}}}]\n---\n",
+        kA, mode);
+  };
+  const std::string objects = SliceOf(kA, 0, 1) + SliceOf(kB, 0, 1) +
+                              ClassOf("b", "none.example.com") +
+                              PodOf("pa", "a") + PodOf("pb", "b");
+  const std::string before = objects + ClassOf("a", "none.example.com");
+  node_.Start();
+  PublishFor(2, before + vendor("slow"));
+  PublishForNone(before + vendor("fast"));
+  PublishFor(1, objects + ClassOf("a", kA) + vendor("fast"));
+  EXPECT_TRUE(node_.WaitFor("pa", PodState::kReady));
+  EXPECT_EQ(node_.PodNamed("pb").state, PodState::kWaiting);
+}
+
 TEST_F(WakeUpTest, AL154WhatConcernsNoPodWakesNone) {
   constexpr int kPods = 1'000;
   node_.options.policies.audit_wakeups = false;  // All pods for each event.
