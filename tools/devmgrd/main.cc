@@ -127,7 +127,7 @@ int WaitForEnd(const sigset_t& signals, devmgr::ApiServerSource* api_server) {
     if (sigwait(&signals, &signal) != 0) continue;
     if (signal == SIGALRM) {
       devmgrd::GiveMemoryBack();
-      alarm(devmgrd::QuietMemory::kAgainSeconds);
+      if (api_server != nullptr) alarm(devmgrd::QuietMemory::kAgainSeconds);
     } else if (signal != SIGHUP) {
       return signal;
     } else if (api_server != nullptr) {

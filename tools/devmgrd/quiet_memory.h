@@ -17,9 +17,9 @@ namespace devmgrd {
 void GiveMemoryBack();
 
 /// Asks main for GiveMemoryBack, by SIGALRM, once no pod has changed for ten
-/// seconds: what a busy time needed would stay resident. It is asked for again
-/// every half a minute from then on, since a quiet daemon, too, reads a list or
-/// tidies up now and then.
+/// seconds: what a busy time needed would stay resident. A daemon that reads
+/// from an API server does so in a rhythm of its own: there it is asked for
+/// again every half a minute from then on. Others sleep until something comes.
 class QuietMemory final : public devmgr::DeviceManagerObserver {
  public:
   /// For the alarm that main sets when it has given memory back.
