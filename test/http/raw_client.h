@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
@@ -26,6 +27,10 @@ class RawClient {
     const timeval patience{kPatience.count(), 0};
     ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience,
                  sizeof(patience));
+    // A long request goes out at once, as those of other clients do.
+    const int at_once = 1;
+    ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &at_once,
+                 sizeof(at_once));
     if (receive_buffer > 0) {
       ::setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer,
                    sizeof(receive_buffer));
