@@ -20,9 +20,9 @@ import sys
 
 sys.dont_write_bytecode = True
 SOURCE = pathlib.Path(__file__).resolve().parents[3]
-sys.path.insert(0, str(SOURCE / 'test/headers'))
+sys.path.insert(0, str(SOURCE / 'test/interop'))
 
-from allocator_test import build  # noqa: E402
+from interop import build_program  # noqa: E402
 
 MILLISECONDS = 300
 GOAL = 5  # Times faster for each search.
@@ -81,7 +81,8 @@ def main():
   parser.add_argument('--rounds', type=int, default=1)
   parser.add_argument('--keep', action='store_true', help='keep the table')
   args = parser.parse_args()
-  go, why_not = build(str(args.build_root.resolve() / 'test/interop/bin-allocator'))
+  go, why_not = build_program(str(pathlib.Path(__file__).resolve().parent),
+                              str(args.build_root.resolve() / 'test/interop/bin-allocator'), 'allocator')
   if go is None:
     print(why_not)
     return

@@ -15,8 +15,10 @@ import sys
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, '..', '..', 'headers'))
+sys.path.insert(0, os.path.join(HERE, '..'))
 
-from topology_test import answers, build  # noqa: E402
+from interop import build_program  # noqa: E402
+from topology_test import answers  # noqa: E402
 
 MILLISECONDS = '250'
 TIMES = 20  # At 8 nodes.
@@ -32,7 +34,7 @@ def verdict_of(nodes, times, ours):
 
 def main():
   build_root = os.path.abspath(sys.argv[1])
-  go, why_not = build(build_root + '/test/interop/bin-topology')
+  go, why_not = build_program(HERE, build_root + '/test/interop/bin-topology', 'topology')
   if go is None:
     sys.exit(why_not)
   official = subprocess.run([go, '-bench'], capture_output=True, text=True, check=True).stdout
