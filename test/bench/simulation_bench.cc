@@ -172,25 +172,12 @@ void DecisionsBeside(Report& report) {
   const double each = simulated.Median();
   report.Add({"100 pods simulated", "ms", each / 1'000, std::nullopt, "",
               std::nullopt});
-  Samples refused;
-  for (int i = 0; i < 200; ++i) {
-    SimulationRequest request;
-    request.pods.push_back(PodOf(1));
-    request.view.minus = {{"default", "nosuch"}};
-    refused.Add(Microseconds([&] { (void)node.manager().Simulate(request); }));
-  }
-  report.Add({"refused", "us", refused.Median(), refused.Quantile(0.99), "p99", std::nullopt});
   Samples computing;
   Samples beside;
   const int decisions = report.brief() ? 5 : 300;
   for (int i = 0; i < (report.brief() ? 1 : 50); ++i) {
     {
-      const Busy other([each, &node] {
-    SimulationRequest request;
-    request.pods.push_back(PodOf(1));
-    request.view.minus = {{"default", "nosuch"}};
-    (void)node.manager().Simulate(request);
-    Compute(each); });
+      const Busy other([each] { Compute(each); });
       Decide(node, decisions, &computing);
     }
     const Busy simulator([&] { Simulate(node.manager()); });

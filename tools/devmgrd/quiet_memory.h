@@ -9,10 +9,10 @@ namespace devmgrd {
 
 /// Gives back what is only there because something needed it once:
 ///   - free parts of the heap;
-///   - pages of files that are mapped to be read, above all code that ran at
+///   - pages of the program and of its libraries, above all code that ran at
 ///     the start. They stay in the system's cache, and are mapped again, 16 at
 ///     a time, where they are used. A mapping with a page that was changed, by
-///     a relocation or a debugger, is left as it is.
+///     a relocation or a debugger, is left as it is, and so are other files.
 /// May be called from any thread.
 void GiveMemoryBack();
 
