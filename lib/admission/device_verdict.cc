@@ -171,4 +171,11 @@ Verdict BehindVerdict(const std::string& first,
   return verdict;
 }
 
+bool WaitsForPlugins(const Verdict& verdict) {
+  return std::any_of(verdict.waiting_for.begin(), verdict.waiting_for.end(),
+                     [](const WaitingFor& what) {
+                       return what.kind == WaitingFor::Kind::kResource;
+                     });
+}
+
 }  // namespace devmgr::admission

@@ -56,4 +56,7 @@ DeviceVerdict JudgeFailedCall(const ResourceName& resource,
 Verdict BehindVerdict(const std::string& first,
                       const std::vector<ResourceName>& resources);
 
+/// It waits for devices of plugins, and so stands in line.
+bool WaitsForPlugins(const Verdict& verdict);
+
 }  // namespace devmgr::admission

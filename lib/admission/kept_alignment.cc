@@ -31,9 +31,10 @@ const device::Inventory* FindPlaced(const claim::PluginDevices& devices,
   const auto found = devices.inventories.find(resource);
   if (found == devices.inventories.end()) return nullptr;
   const auto& all = found->second.devices();
-  const bool is_placed = std::any_of(
-      all.begin(), all.end(),
-      [](const auto& known) { return !known.device.numa_nodes.empty(); });
+  const bool is_placed =
+      std::any_of(all.begin(), all.end(), [](const auto& known) {
+        return known.listed && !known.device.numa_nodes.empty();
+      });
   return is_placed ? &found->second : nullptr;
 }
 

@@ -62,6 +62,18 @@ std::set<ResourceName> WaitQueue::Leave(const PodUid& pod) {
   return resources;
 }
 
+std::set<ResourceName> WaitQueue::StepAside(const PodUid& pod) {
+  const auto found = pods_.find(pod);
+  if (found == pods_.end()) return {};
+  Entry& entry = found->second;
+  if (entry.place.short_of.empty()) return {};
+  std::set<ResourceName> resources = ResourcesOf(entry.place);
+  Remove(pod, entry);
+  entry.place.short_of.clear();
+  entry.turn_until_ms.reset();
+  return resources;
+}
+
 void WaitQueue::Remove(const PodUid& pod, const Entry& entry) {
   if (entry.place.short_of.empty()) return;
   for (const auto& [resource, count] : entry.place.needs) {

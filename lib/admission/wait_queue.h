@@ -61,6 +61,10 @@ class WaitQueue {
   /// that others may have now.
   std::set<ResourceName> Leave(const PodUid& pod);
 
+  /// It waits for something else than devices now, and stands in no line until
+  /// it enters anew. The time since which it waits stays. As Leave.
+  std::set<ResourceName> StepAside(const PodUid& pod);
+
   /// 0 for one that does not wait.
   std::chrono::milliseconds WaitedFor(const PodUid& pod,
                                       std::int64_t now_ms) const;

@@ -399,6 +399,13 @@ void DeviceAdmission::Forget(const PodUid& pod) {
   if (!resources.empty()) GiveTurns(resources);
 }
 
+void DeviceAdmission::StepAside(const PodUid& pod) {
+  DEVMGR_ASSERT_ON(parts_.executor);
+  unaligned_.erase(pod);
+  const std::set<ResourceName> resources = queue_.StepAside(pod);
+  if (!resources.empty()) GiveTurns(resources);
+}
+
 void DeviceAdmission::Finish(const Shared& operation,
                              const absl::StatusOr<Verdict>& result,
                              const std::vector<WaitingFor>& waiting_for) {

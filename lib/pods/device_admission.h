@@ -157,6 +157,8 @@ class DeviceAdmission {
 
   /// The pod wants no devices (any more).
   void Forget(const PodUid& pod);
+  /// The pod waits for something else: no device is kept for it meanwhile.
+  void StepAside(const PodUid& pod);
 
  private:
   /// What is under way for one pod; a caller that asks meanwhile joins it. When

@@ -165,8 +165,7 @@ void DeviceAdmission::CountAlignment(
 }
 
 admission::WaitQueue::Aligns DeviceAdmission::AlignsNow() const {
-  using Answers =
-      std::vector<std::pair<const std::vector<device::DeviceNeed>*, bool>>;
+  using Answers = std::vector<std::pair<const DeviceRequest*, bool>>;
   return [this, answers = std::make_shared<Answers>()](const PodUid& pod) {
     const auto found = unaligned_.find(pod);
     if (found == unaligned_.end()) return true;
@@ -176,13 +175,17 @@ admission::WaitQueue::Aligns DeviceAdmission::AlignsNow() const {
                                 request.object->spec.resource_claims.empty() &&
                                 parts_.hint_providers.empty();
     if (is_like_others) {
-      for (const auto& [needs, answer] : *answers) {
-        if (*needs == request.needs) return answer;
+      for (const auto& [other, answer] : *answers) {
+        // Each side has devices of its own, where there are two.
+        if (other->needs == request.needs &&
+            other->pod.local == request.pod.local) {
+          return answer;
+        }
       }
     }
     const auto aligned = Aligned(request, {});
     const bool answer = aligned.ok() && aligned->plan.shortages.empty();
-    if (is_like_others) answers->push_back({&request.needs, answer});
+    if (is_like_others) answers->push_back({&request, answer});
     return answer;
   };
 }

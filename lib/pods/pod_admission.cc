@@ -7,6 +7,7 @@
 
 #include "admission/changed_request.h"
 #include "admission/device_request.h"
+#include "admission/device_verdict.h"
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quote.h"
@@ -412,7 +413,11 @@ void PodLifecycle::RecordVerdict(OperationId id, const claim::PodIdentity& pod,
                                  DeviceManager::AdmitDone done) {
   admitted_.erase(pod.uid);
   const bool reject = verdict.kind == Verdict::Kind::kReject;
-  if (reject) parts_.devices.Forget(pod.uid);
+  if (reject) {
+    parts_.devices.Forget(pod.uid);
+  } else if (!admission::WaitsForPlugins(verdict)) {
+    parts_.devices.StepAside(pod.uid);
+  }
   simple_.insert(id);
   const auto finish = [this, id, pod, verdict, reject,
                        done](const absl::Status& status) {

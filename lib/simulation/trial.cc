@@ -14,6 +14,7 @@
 #include "admission/claim_alignment.h"
 #include "admission/device_request.h"
 #include "admission/device_verdict.h"
+#include "admission/kept_alignment.h"
 #include "api/names.h"
 #include "api/pod.h"
 #include "api/quantity.h"
@@ -109,6 +110,7 @@ class Trials::One {
     if (judgement.book_anew || !Admits(judgement.verdict)) {
       return absl::OkStatus();
     }
+    is_from_ledger_ = judgement.from_ledger;
     needs_ = NeedsNow(judgement);
     if (!Admits(result_.verdict)) return absl::OkStatus();
     device::PodPlan plan;
@@ -116,7 +118,14 @@ class Trials::One {
     return Keep(judgement, plan);
   }
 
-  SimulatedPod Finish() && { return std::move(result_); }
+  SimulatedPod Finish() && {
+    const Verdict& verdict = result_.verdict;
+    if (verdict.kind == Verdict::Kind::kWait &&
+        !admission::WaitsForPlugins(verdict)) {
+      node_.queue().StepAside(Uid());
+    }
+    return std::move(result_);
+  }
 
  private:
   PodUid Uid() const { return PodUid{pod_.metadata.uid}; }
@@ -309,7 +318,13 @@ class Trials::One {
 
   device::PodPlan PlanNow() const {
     const claim::WantedDevices wanted = WantedOf(needs_);
-    if (moment_.alignment == nullptr) {
+    // What was decided about a pod stands, whatever the policy is now.
+    const auto* const record = is_from_ledger_ ? Record() : nullptr;
+    if (record != nullptr && record->alignment != nullptr) {
+      return admission::PlanAsAligned(node_.Devices(), wanted,
+                                      *record->alignment);
+    }
+    if (is_from_ledger_ || moment_.alignment == nullptr) {
       return claim::PlanDevices(node_.Devices(), wanted);
     }
     auto aligned = Aligned(pod_, wanted, outlook_.objects, {});
@@ -513,6 +528,7 @@ class Trials::One {
   const NodeMoment& moment_;
   Pod pod_;
   control::Outlook outlook_;  ///< Once it has its claims.
+  bool is_from_ledger_ = false;
   admission::DeviceNeeds needs_;
   std::vector<WaitingFor> or_for_;  ///< What could help its claims.
   SimulatedPod result_;

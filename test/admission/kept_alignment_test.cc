@@ -103,6 +103,17 @@ TEST_F(KeptAlignmentTest, AResourceOnNoNodeIsNoMatter) {
   EXPECT_EQ(FreeDevicesOn(Devices(), kCard, NumaMask::OfNode(0)), 1);
 }
 
+// The plugin says no more on which nodes its devices are; one that another pod
+// holds, and that it does not list, is known to be on one.
+TEST_F(KeptAlignmentTest, ADeviceThatIsNotListedPutsNoResourceOnNodes) {
+  Have({0});
+  Hold("Q", "d0");
+  inventories_[kCard].Report(
+      1, {Healthy("d1")}, [](const DeviceId& id) { return id == "d0"; }, 0);
+  EXPECT_THAT(Chosen(Plan(TopologyPolicy::kSingleNumaNode, 1)),
+              ElementsAre(DeviceId("d1")));
+}
+
 TEST_F(KeptAlignmentTest, OfAContainerThatMayBeAnywhereNothingIsRequired) {
   const PodAlignmentInfo best = AlignedTo(TopologyPolicy::kBestEffort, 1);
   const PodAlignmentInfo only = AlignedTo(TopologyPolicy::kRestricted, 1);

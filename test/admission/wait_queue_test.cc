@@ -231,6 +231,23 @@ TEST_F(WaitQueueTest, WhoComesAgainByHimselfKeepsNothingFromOthers) {
 }
 
 // Enough free devices do not do for one that waits for certain NUMA nodes.
+TEST_F(WaitQueueTest, WhatWaitsForSomethingElseKeepsNothingFromOthers) {
+  Enter("a", Place(1, {{kGpu, 4}}));
+  free_[kGpu] = 2;
+  now_ = kStarved;
+  const WaitQueue::Place small = Place(2, {{kGpu, 1}});
+  EXPECT_THAT(FirstBefore("b", small), Optional(std::string("a")));
+  EXPECT_THAT(queue_.StepAside(PodUid{"a"}), ElementsAre(kGpu));
+  EXPECT_EQ(FirstBefore("b", small), std::nullopt);
+  EXPECT_THAT(Turns({kGpu}), IsEmpty());
+  EXPECT_THAT(queue_.StepAside(PodUid{"a"}), IsEmpty());
+  EXPECT_THAT(queue_.StepAside(PodUid{"unknown"}), IsEmpty());
+  // It has waited all the time.
+  EXPECT_EQ(queue_.WaitedFor(PodUid{"a"}, now_), milliseconds(kStarved));
+  Enter("a", Place(1, {{kGpu, 4}}));
+  EXPECT_THAT(FirstBefore("b", small), Optional(std::string("a")));
+}
+
 TEST_F(WaitQueueTest, AnAlignedPlaceHasItsTurnWhenItsDevicesAlign) {
   WaitQueue::Place place = Place(1, {{kGpu, 2}, {kNic, 1}});
   place.aligned = true;

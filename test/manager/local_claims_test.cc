@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 
 #include "manager/device_fixture.h"
 #include "manager/driver_names.h"
@@ -283,6 +285,35 @@ TEST_F(LocalClaimsTest, APodThatWaitsForADeviceOfAPluginHoldsNoClaim) {
   node_.Publish(objects + ClaimPod("p", source, "example.com/nic: 1") +
                 ClaimPod("q", source));
   ASSERT_TRUE(node_.WaitFor("q", PodState::kReady));
+}
+
+// A pod that has waited for long for devices has them kept for it, but not
+// while it waits for something else.
+TEST_F(LocalClaimsTest, APodThatWaitsForAClaimKeepsNoDevicesFromOthers) {
+  constexpr char kNicName[] = "example.com/nic";
+  node_.options.policies.starvation_limit = std::chrono::milliseconds(1);
+  node_.Start();
+  node_.plugins.Serve(kNicName, 2);
+  const std::string node = "  nodeName: node-1\n";
+  const std::string objects = std::string(kClass) + Slice(1) +
+                              DevicePod("holder", {{kNicName, 1}}, node);
+  const std::string late = DevicePod("late", {{kNicName, 1}}, node);
+  std::string pod = ClaimPod("p", "resourceClaimName: c", "example.com/nic: 2");
+  node_.Publish(objects + Claim("c"));
+  ASSERT_TRUE(node_.WaitFor("holder", PodState::kReady));
+  node_.Publish(objects + Claim("c") + pod);
+  ASSERT_TRUE(node_.WaitFor("p", PodState::kWaiting));
+  std::atomic<bool> over{false};
+  node_.RunAfter(std::chrono::milliseconds(10), [&] { over = true; });
+  while (!over) node_.Sync();
+  node_.Publish(objects + Claim("c") + pod + late);
+  ASSERT_TRUE(node_.WaitForReason("late", "BehindInLine"));
+  // Its claim is gone, and it is judged again.
+  pod.insert(pod.find("name: p") + 7, ", labels: {a: b}");
+  node_.Publish(objects + pod + late);
+  ASSERT_TRUE(node_.WaitFor("late", PodState::kReady));
+  EXPECT_THAT(node_.PodNamed("p").message, HasSubstr("c"));
+  EXPECT_EQ(node_.PodNamed("p").state, PodState::kWaiting);
 }
 
 /// That its claims are made and given back for it is no news of the pod.

@@ -297,6 +297,30 @@ TEST_F(SimulatedAlignmentTest, AllSearchesTogetherTakeTheSteps) {
 }
 
 // They are asked on the manager's thread only.
+// What an admitted pod is aligned to stands, whatever the policy is now.
+TEST_F(SimulatedAlignmentTest, AfterABootAPodIsWhereItWas) {
+  AddNics({0, 1});
+  Run(NicPod("a", 1));
+  const PodUid uid{moment_.of_source.pods.at({"default", "a"})->metadata.uid};
+  state::PodRecord record = *moment_.state.FindPod(uid);
+  record.boot_id = "boot-0";
+  record.holds.at(0).phase = device::ReservationPhase::kReleased;
+  PodAlignmentInfo alignment;
+  alignment.options.policy = TopologyPolicy::kSingleNumaNode;
+  alignment.containers.push_back(
+      {ContainerName("c"), {}, {NumaMask::OfNode(1), true}});
+  record.alignment =
+      std::make_shared<const PodAlignmentInfo>(std::move(alignment));
+  moment_.state.Put(
+      std::make_shared<const state::PodRecord>(std::move(record)));
+  for (const auto policy :
+       {TopologyPolicy::kNone, TopologyPolicy::kSingleNumaNode}) {
+    Align(policy);
+    EXPECT_THAT(NicsOf(TryOne(NicPod("a", 1))), ElementsAre(DeviceId("1")))
+        << TopologyPolicyName(policy);
+  }
+}
+
 TEST_F(SimulatedAlignmentTest, HintsOfAnEmbedderAreNamedAsNotKnown) {
   moment_.hint_providers = {"cpu"};
   EXPECT_THAT(TryOne(NicPod("p", 0)).notes, IsEmpty());
