@@ -3,6 +3,7 @@
 
 #include <absl/strings/numbers.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -375,12 +376,13 @@ WatchOptions WatchOptionsOf(const ApiRequest& request) {
 }
 
 std::optional<std::int64_t> WatchTimeoutOf(const ApiRequest& request) {
+  constexpr std::int64_t kMostSeconds = 24 * 60 * 60;
   std::int64_t seconds = 0;
   if (!absl::SimpleAtoi(request.Parameter("timeoutSeconds"), &seconds) ||
       seconds <= 0) {
     return std::nullopt;
   }
-  return seconds;
+  return std::min(seconds, kMostSeconds);
 }
 
 }  // namespace devmgr::apistore

@@ -80,7 +80,8 @@ std::vector<std::pair<std::string, std::string>> HeadersOf(
 std::string BodyOf(const Answer& answer);
 /// For what an HTTP server refuses before it is a request.
 Answer EarlyRefusal(int status, std::string_view text);
-/// After how many seconds the watch is to end; nothing when it is not said.
+/// After how many seconds the watch is to end, a day at most, so that they can
+/// be counted in any unit; nothing when it is not said.
 std::optional<std::int64_t> WatchTimeoutOf(const ApiRequest& request);
 
 /// Discovery, `/version` and `/healthz` with its kin; nothing for other paths.

@@ -132,6 +132,13 @@ std::vector<Cause> Conflicts(const Json& applied, const DeviceApply& apply,
 }  // namespace
 
 std::vector<Cause> CheckDeviceStatus(const Json& claim) {
+  static const Json::json_pointer kDevices("/status/devices");
+  if (claim.contains(kDevices)) {
+    const Json& devices = claim.at(kDevices);
+    if (!devices.is_array() && !devices.is_null()) {
+      return {InvalidField("status.devices", devices, "must be a list")};
+    }
+  }
   std::set<DeviceKey> allocated;
   for (const Json& result :
        ListOf(claim, "/status/allocation/devices/results")) {

@@ -18,7 +18,8 @@ using DeviceKey = std::string;
 /// a put brought, are missing.
 using DeviceOwners = std::map<DeviceKey, std::string>;
 
-/// Entries for devices that the claim has no allocation of, and doubles.
+/// Entries for devices that the claim has no allocation of, doubles, and what
+/// is no list of entries.
 std::vector<Cause> CheckDeviceStatus(const Json& claim);
 
 struct DeviceApply {

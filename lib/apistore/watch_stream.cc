@@ -67,7 +67,7 @@ void WatchStream::Offer(const Change& change) {
 }
 
 void WatchStream::AddBookmark(std::uint64_t revision, bool initial_end) {
-  if (overflowed_) return;
+  if (overflowed_ || revision < since_) return;
   Json metadata = {{"resourceVersion", std::to_string(revision)},
                    {"creationTimestamp", nullptr}};
   if (initial_end) {

@@ -40,7 +40,8 @@ class WatchStream {
   void OnReady(std::function<void()> ready) { ready_ = std::move(ready); }
 
   // For the store.
-  /// Changes up to that revision are not shown.
+  /// Changes up to that revision are not shown, nor a bookmark below it, which
+  /// would take the client back to before changes that it never gets.
   void BeginAfter(std::uint64_t revision) { since_ = revision; }
   const Target& target() const { return target_; }
   const Selectors& selectors() const { return selectors_; }

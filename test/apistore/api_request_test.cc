@@ -161,6 +161,22 @@ TEST_F(ApiRequests, ParametersOfAWatch) {
   EXPECT_EQ(WatchTimeoutOf(request), 5);
 }
 
+// Else its end, in a finer unit, would be no number any more.
+TEST_F(ApiRequests, AWatchLastsADayAtMost) {
+  const auto timeout = [this](const std::string& seconds) {
+    const auto result = ReadApiRequest(
+        *bed_.store, "GET",
+        std::string(kSlices) + "?watch=true&timeoutSeconds=" + seconds);
+    return WatchTimeoutOf(std::get<ApiRequest>(result));
+  };
+  EXPECT_EQ(timeout("86400"), 86'400);
+  EXPECT_EQ(timeout("86401"), 86'400);
+  EXPECT_EQ(timeout("9223372036854775807"), 86'400);
+  for (const char* none : {"", "0", "-1", "x"}) {
+    EXPECT_EQ(timeout(none), std::nullopt) << none;
+  }
+}
+
 TEST_F(ApiRequests, Discovery) {
   const auto discover = [this](std::string_view path) {
     const auto answer = Discover(*bed_.store, path, "v1.36.0+devmgr");

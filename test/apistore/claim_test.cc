@@ -141,6 +141,33 @@ TEST_F(StoreClaims, AnEntryForADeviceThatIsNotAllocatedIsRefused) {
   EXPECT_EQ(answer.body["details"]["causes"][1]["field"], "status.devices[2]");
 }
 
+// A typed client could not read the claim any more.
+TEST_F(StoreClaims, DevicesThatAreNoListAreRefused) {
+  const Json before = bed_.Get(claim_);
+  const auto expect_refusal = [&](const Answer& answer) {
+    EXPECT_EQ(answer.code, 422);
+    const Json& cause = answer.body["details"]["causes"][0];
+    EXPECT_EQ(cause["field"], "status.devices");
+    EXPECT_NE(TextField(cause, "message").find("must be a list"),
+              std::string::npos);
+    EXPECT_EQ(bed_.Get(claim_), before);
+  };
+  for (const char* devices :
+       {R"({"x":{"driver":"D","pool":"n1","device":"a"}})", R"("x")", "1"}) {
+    Json claim = before;
+    claim["status"]["devices"] = J(devices);
+    expect_refusal(bed_.Put(claim_, claim, /*status=*/true));
+    expect_refusal(
+        bed_.Patch(claim_, PatchKind::kMerge,
+                   std::string(R"({"status":{"devices":)") + devices + "}}",
+                   /*status=*/true));
+  }
+  // Typed clients read this as an empty list.
+  Json claim = before;
+  claim["status"]["devices"] = nullptr;
+  EXPECT_EQ(bed_.Put(claim_, claim, /*status=*/true).code, 200);
+}
+
 TEST_F(StoreClaims, TheSpecOfAClaimStays) {
   Json claim = bed_.Get(claim_);
   claim["spec"] = Json::object();

@@ -269,6 +269,20 @@ TEST_F(StoreWatch, BookmarksGoToThoseThatAskedAndHaveNothingToSend) {
   EXPECT_FALSE(events[0]["object"]["metadata"].contains("annotations"));
 }
 
+// The store went back: its client is at a version that it has not reached.
+TEST_F(StoreWatch, NoBookmarkTakesAClientBackOverChangesThatItDoesNotGet) {
+  WatchOptions options = From("3");
+  options.bookmarks = true;
+  const auto stream = bed_.Watch(bed_.Slice(), options);
+  for (const char* name : {"a", "b", "c"}) {
+    bed_.store->SendBookmarks();  // At 1, 2, and 3.
+    bed_.MustCreate(bed_.Slice(), Bed::SliceBody(name));
+  }
+  EXPECT_EQ(Briefly(Events(*stream)), (V{"BOOKMARK @3", "ADDED c@4"}));
+  bed_.store->SendBookmarks();
+  EXPECT_EQ(Briefly(Events(*stream)), V{"BOOKMARK @4"});
+}
+
 /// A client that lists and watches in any of the ways there are.
 class Follower {
  public:
