@@ -194,6 +194,8 @@ void Reflector::Fail(TimePoint now, Trouble trouble, std::string error,
                      RetryDelay& delay) {
   trouble_ = trouble;
   last_error_ = std::move(error);
+  // The list in full may be more than one answer can have.
+  is_paged_ = true;
   ++errors_;
   WaitUntil(std::max(now + delay.OnFailure(now), not_before_));
 }

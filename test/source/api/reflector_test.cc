@@ -56,6 +56,24 @@ TEST_F(ReflectorTest, Api002ListsInFullWhenTheTokenHasExpired) {
   EXPECT_EQ(Next(), kFirstPage);
 }
 
+// A list that is too large for one answer comes in pages after all.
+TEST_F(ReflectorTest, Api002ListsInPagesAgainWhenTheListInFullFails) {
+  Start();
+  Next();
+  Answer(ListText({PodText("a", "u-a", 7)}, "100", "token"));
+  Next();
+  Answer(StatusText(410, "Expired"), 410);
+  EXPECT_THAT(Next(), Not(HasSubstr("limit=")));
+  Begin();
+  reflector->OnEnd(now, absl::ResourceExhaustedError("the page is too large"));
+  EXPECT_EQ(WaitForNext(), kFirstPage);
+  Answer(ListText({PodText("a", "u-a", 7)}, "200", "token"));
+  EXPECT_EQ(Next(), std::string(kFirstPage) + "&continue=token");
+  Answer(ListText({PodText("b", "u-b", 8)}, "200"));
+  EXPECT_TRUE(reflector->IsComplete());
+  EXPECT_THAT(Uids(), ElementsAre("u-a", "u-b"));
+}
+
 TEST_F(ReflectorTest, Api003WatchesFromTheVersionOfTheList) {
   random = 0.5;
   Start();
