@@ -15,9 +15,10 @@
 namespace devmgr {
 namespace {
 
-/// Calls of one connection that are handled at a time, so that one client does
-/// not take all that may wait in the service.
-constexpr int kMaxCallsOfClient = 16;
+/// Calls of one connection that are handled at a time. Further ones wait in it,
+/// so that a client with one connection keeps below its limit in the service.
+constexpr int kMaxCallsOfConnection = 16;
+static_assert(kMaxCallsOfConnection <= podresources::Service::kMaxCallsOfOne);
 
 /// Only the last one has the kubelet's mode.
 absl::Status MakeDirectory(const std::filesystem::path& directory) {
@@ -52,7 +53,7 @@ class PodResourcesServerImpl final : public PodResourcesServer {
     rpc::ServerOptions options;
     options.socket = socket;
     options.mode = 0660;
-    options.max_calls = kMaxCallsOfClient;
+    options.max_calls = kMaxCallsOfConnection;
     options.streams = service_.Methods();
     options.on_turned_away = [this](const std::string& why) { Tell(why); };
     DEVMGR_ASSIGN_OR_RETURN(server_,

@@ -48,14 +48,15 @@ template <typename Request, typename Run>
 rpc::StreamHandler Service::Handler(Method method, Run run) {
   return [this, method, run](std::string bytes,
                              std::shared_ptr<rpc::ServerStream> stream) {
-    auto waiting = calls_.Take();
+    std::string client = ClientText(stream->caller());
+    auto waiting = calls_.Take(client);
     if (!waiting.ok()) {
       Count(&PodResourcesCounters::refused, 1);
       return stream->Finish(waiting.status());
     }
     executor_.Post([this, method, run, bytes = std::move(bytes),
-                    stream = std::move(stream), waiting = *std::move(waiting)] {
-      const std::string client = ClientText(stream->caller());
+                    stream = std::move(stream), client = std::move(client),
+                    waiting = *std::move(waiting)] {
       if (const absl::Status turn = TakeTurn(client); !turn.ok()) {
         Count(&PodResourcesCounters::refused, 1);
         return stream->Finish(turn);

@@ -42,7 +42,9 @@ class Service {
   /// Of all clients together, unless as strict as the kubelet.
   static constexpr peer::RateOptions kAllClients{100,
                                                  std::chrono::milliseconds(1)};
-  /// Calls that are not begun yet. Beyond it a call gets ResourceExhausted.
+  /// Calls that are not begun yet, of one client and of all of them. Beyond it
+  /// a call gets ResourceExhausted.
+  static constexpr int kMaxCallsOfOne = 32;
   static constexpr int kMaxCalls = 256;
   /// How long encoded pods are kept after they were asked for.
   static constexpr std::chrono::milliseconds kKept{60'000};
@@ -88,8 +90,8 @@ class Service {
   DeviceManager& manager_;
   Executor& executor_;
   const bool strict_kubelet_;
-  server::CallLimit calls_{kMaxCalls};  // Thread-safe.
-  UnreadAnswers unread_;                // Thread-safe.
+  server::ClientCallLimit calls_{kMaxCallsOfOne, kMaxCalls};  // Thread-safe.
+  UnreadAnswers unread_;                                      // Thread-safe.
 
   // On the executor.
   peer::RateLimits limits_;

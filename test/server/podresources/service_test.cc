@@ -81,6 +81,12 @@ class ServiceTest : public ::testing::Test {
     executor_.RunPending();
     return call;
   }
+  /// A call that waits for its turn.
+  std::shared_ptr<FakeCall> Begin(pid_t pid) {
+    auto call = std::make_shared<FakeCall>(pid);
+    methods_.at(kListPath)("", call);
+    return call;
+  }
   /// What the last of `calls` calls ended with, and how many were answered.
   std::pair<absl::Status, int> Calls(int calls, pid_t pid) {
     absl::Status last;
@@ -240,13 +246,37 @@ TEST_F(ServiceTest, AClientThatReadsNothingGetsNoMoreAtSomeTime) {
 TEST_F(ServiceTest, CallsThatAreNotBegunAreBounded) {
   std::vector<std::shared_ptr<FakeCall>> calls;
   for (int i = 0; i <= Service::kMaxCalls; ++i) {
-    calls.push_back(std::make_shared<FakeCall>(1));
-    methods_.at(kListPath)("", calls.back());
+    calls.push_back(Begin(/*pid=*/1 + i / Service::kMaxCallsOfOne));
   }
   EXPECT_THAT(calls.back()->status,
-              StatusIs(absl::StatusCode::kResourceExhausted));
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       "256 calls are waiting for an answer already"));
+  EXPECT_EQ(service_->counters().refused, 1U);
   executor_.RunPending();
   EXPECT_THAT(calls.front()->status, IsOk());
+}
+
+// However many connections it has.
+TEST_F(ServiceTest, AClientWhoseCallsWaitTakesNoPlaceOfOthers) {
+  std::vector<std::shared_ptr<FakeCall>> calls;
+  for (int i = 0; i < Service::kMaxCalls; ++i) calls.push_back(Begin(1));
+  EXPECT_THAT(calls[Service::kMaxCallsOfOne - 1]->status,
+              StatusIs(absl::StatusCode::kUnknown, HasSubstr("not ended")));
+  for (int i = Service::kMaxCallsOfOne; i < Service::kMaxCalls; ++i) {
+    EXPECT_THAT(calls[i]->status,
+                StatusIs(absl::StatusCode::kResourceExhausted,
+                         "32 calls of uid 0, pid 1 are waiting for an answer "
+                         "already"));
+  }
+  EXPECT_THAT(Call(kListPath, "", 2)->status, IsOk());
+  // Its places are free again when its calls have ended.
+  executor_.Advance(std::chrono::milliseconds(1'000));
+  for (int i = 0; i < Service::kMaxCallsOfOne; ++i) calls.push_back(Begin(1));
+  executor_.RunPending();
+  EXPECT_THAT(calls[Service::kMaxCalls]->status, IsOk());
+  EXPECT_THAT(calls.back()->status,
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("rejected by rate limit")));
 }
 
 TEST_F(ServiceTest, WhatIsKeptIsLetGoWhenItIsNotAskedForAnyMore) {
