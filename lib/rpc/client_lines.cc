@@ -12,6 +12,16 @@
 #include "rpc/unix_socket.h"
 
 namespace devmgr::rpc {
+namespace {
+
+/// What tells processes apart, as far as it is known.
+using ProcessKey = std::pair<uid_t, pid_t>;
+
+ProcessKey KeyOf(const std::optional<PeerCredentials>& peer) {
+  return peer.has_value() ? ProcessKey{peer->uid, peer->pid} : ProcessKey{};
+}
+
+}  // namespace
 
 ClientLines::~ClientLines() {
   Lines lines;
@@ -27,6 +37,7 @@ ClientLines::~ClientLines() {
 
 ClientLines::Added ClientLines::Add(int fd) {
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+  const auto peer = CredentialsOf(fd);
   std::vector<Line> over;
   Added added;
   {
@@ -37,7 +48,9 @@ ClientLines::Added ClientLines::Add(int fd) {
       over.push_back(TakeLocked(lines_.find(known->second)));
     }
     added.was_full = lines_.size() >= max_connections_;
-    if (added.was_full) MakeRoomLocked(over);
+    if (added.was_full) {
+      MakeRoomLocked(peer.ok() ? Peer(*peer) : std::nullopt, over);
+    }
     if (copy.valid() && lines_.size() < max_connections_) {
       added.taken = PutLocked(fd, std::move(copy), over);
     }
@@ -47,13 +60,36 @@ ClientLines::Added ClientLines::Add(int fd) {
   return added;
 }
 
-void ClientLines::MakeRoomLocked(std::vector<Line>& over) {
-  const auto silent =
-      std::find_if(lines_.begin(), lines_.end(),
-                   [](const auto& line) { return !line.second.has_called; });
-  if (silent == lines_.end()) return;
-  shutdown(silent->second.copy.get(), SHUT_RDWR);
-  over.push_back(TakeLocked(silent));
+void ClientLines::MakeRoomLocked(const Peer& newcomer,
+                                 std::vector<Line>& over) {
+  auto found = std::find_if(lines_.begin(), lines_.end(), [](const auto& line) {
+    return !line.second.has_called;
+  });
+  if (found == lines_.end()) found = FindOneOfManyLocked(newcomer);
+  if (found == lines_.end()) return;
+  shutdown(found->second.copy.get(), SHUT_RDWR);
+  over.push_back(TakeLocked(found));
+}
+
+ClientLines::Lines::iterator ClientLines::FindOneOfManyLocked(
+    const Peer& newcomer) {
+  std::map<ProcessKey, std::size_t> counts;
+  for (const auto& [id, line] : lines_) ++counts[KeyOf(line.peer)];
+  const auto most = std::max_element(
+      counts.begin(), counts.end(),
+      [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto own = counts.find(KeyOf(newcomer));
+  const std::size_t has = own != counts.end() ? own->second : 0;
+  if (most == counts.end() || most->second <= std::max<std::size_t>(has, 1)) {
+    return lines_.end();
+  }
+  auto found = lines_.end();
+  for (auto line = lines_.begin(); line != lines_.end(); ++line) {
+    if (KeyOf(line->second.peer) != most->first) continue;
+    if (line->second.open_calls == 0) return line;
+    if (found == lines_.end()) found = line;
+  }
+  return found;
 }
 
 bool ClientLines::PutLocked(int fd, UniqueFd copy, std::vector<Line>& over) {

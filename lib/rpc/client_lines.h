@@ -21,7 +21,8 @@ namespace devmgr::rpc {
 /// The connections of one server's clients: so many at a time, with so many
 /// calls each. At the limit the one that has been there for longest without a
 /// call is hung up on, so that clients which connect and say nothing keep
-/// no client out. Thread-safe.
+/// no client out. Where all have called, it is one of the process that has the
+/// most, if these are more than the newcomer's process has. Thread-safe.
 class ClientLines {
  public:
   using Id = std::uint64_t;  ///< 0 is never a connection.
@@ -47,7 +48,7 @@ class ClientLines {
     bool was_full = false;  ///< One was hung up on: another one, if taken.
   };
   /// A client has connected; `fd` stays the caller's. It is not taken where
-  /// there is no room and all others have made calls, or no descriptor.
+  /// there is no room and none gives way to it, or no descriptor.
   Added Add(int fd);
 
   struct Call {
@@ -80,9 +81,15 @@ class ClientLines {
   using Lines = std::map<Id, Line>;  ///< In the order they came.
 
   void OnGone(Id line);
-  /// Hangs up on the one that has been there for longest without a call. What
-  /// is put to `over` in these two is for Close.
-  void MakeRoomLocked(std::vector<Line>& over) DEVMGR_REQUIRES(mutex_);
+  using Peer = std::optional<PeerCredentials>;
+  /// Hangs up on one that gives way to `newcomer`, if one does. What is put to
+  /// `over` in these two is for Close.
+  void MakeRoomLocked(const Peer& newcomer, std::vector<Line>& over)
+      DEVMGR_REQUIRES(mutex_);
+  /// Of the process with the most connections the oldest one, an idle one
+  /// first; none if `newcomer` has as many.
+  Lines::iterator FindOneOfManyLocked(const Peer& newcomer)
+      DEVMGR_REQUIRES(mutex_);
   /// False: it cannot be watched.
   bool PutLocked(int fd, UniqueFd copy, std::vector<Line>& over)
       DEVMGR_REQUIRES(mutex_);

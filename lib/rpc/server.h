@@ -80,7 +80,9 @@ struct ServerOptions {
   std::map<std::string, CallerHandler> caller_methods = {};
   std::map<std::string, StreamHandler> streams;
   /// Clients connected at a time. A further one takes the place of the one that
-  /// has been there for longest without a call; without such it is hung up on.
+  /// has been there for longest without a call; without such, of one of the
+  /// process with the most connections, if these are more than its own has;
+  /// else it is hung up on.
   std::size_t max_connections = 256;
   /// Calls of one client that are handled at a time. Further ones wait here;
   /// gRPC lets a client know that it may have 512 open, and hangs up on one
