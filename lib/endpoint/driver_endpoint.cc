@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -79,11 +80,12 @@ class SourceWithSlices final : public ObjectSource {
     Join();
   }
 
-  /// Reads a claim anew: shows it to drivers, and then calls back.
-  using ShowClaims = std::function<void(std::function<void(absl::Status)>)>;
+  /// Shows a claim to drivers, and then calls back.
+  using ShowClaim = std::function<void(const ObjectName& claim,
+                                       std::function<void(absl::Status)>)>;
   /// As long as there are no drivers, which `has_drivers` says, nothing is
   /// shown, and nothing waits for it.
-  void OnRefresh(std::function<bool()> has_drivers, ShowClaims show) {
+  void OnRefresh(std::function<bool()> has_drivers, ShowClaim show) {
     has_drivers_ = std::move(has_drivers);
     show_ = std::move(show);
   }
@@ -171,7 +173,7 @@ class SourceWithSlices final : public ObjectSource {
     if (kind != ObjectKind::kResourceClaim || !has_drivers_()) {
       return objects_.Refresh(kind, name, std::move(done));
     }
-    const auto show = [this, done] { show_(done); };
+    const auto show = [this, name, done] { show_(name, done); };
     const bool reads = objects_.Refresh(
         kind, name, [this, show, done](const absl::Status& status) {
           if (!status.ok()) return done(status);
@@ -184,6 +186,9 @@ class SourceWithSlices final : public ObjectSource {
 
  private:
   void Join() {
+    // From the look at the objects on: of two calls the later one has the newer
+    // objects, and stays. The source is called with no other lock held.
+    MutexLock one_at_a_time(join_mutex_);
     const auto objects = objects_.Snapshot();
     auto joined = std::make_shared<ObjectSnapshot>(*objects);
     MutexLock lock(mutex_);
@@ -209,7 +214,8 @@ class SourceWithSlices final : public ObjectSource {
 
   ObjectSource& objects_;
   std::function<bool()> has_drivers_;
-  ShowClaims show_;
+  ShowClaim show_;
+  Mutex join_mutex_;  ///< Of Join, and taken before the next one.
   mutable Mutex mutex_;
   bool is_open_ DEVMGR_GUARDED_BY(mutex_) = false;
   Slices slices_ DEVMGR_GUARDED_BY(mutex_);
@@ -225,10 +231,12 @@ class NodeEndpoint final : public DriverEndpoint {
       : options_(options),
         executor_(ThreadExecutor::Start("devmgr-claims")),
         source_(objects) {
-    source_.OnRefresh([this] { return !server().empty(); },
-                      [this](std::function<void(absl::Status)> done) {
-                        executor_->Post([this, done] { done(ShowClaims()); });
-                      });
+    source_.OnRefresh(
+        [this] { return !server().empty(); },
+        [this](const ObjectName& claim,
+               std::function<void(absl::Status)> done) {
+          executor_->Post([this, claim, done] { done(ShowClaim(claim)); });
+        });
   }
   ~NodeEndpoint() override {
     ShowObjectsOf(nullptr);
@@ -466,36 +474,46 @@ class NodeEndpoint final : public DriverEndpoint {
   absl::Status ShowClaims() {
     if (!objects_ || endpoint_ == nullptr) return absl::OkStatus();
     const auto now = objects_();
-    std::vector<std::string> changed;
     now->claims.VisitChangesSince(shown_, [&](const auto* was, const auto* is) {
+      const ObjectName& name = (is != nullptr ? is : was)->first;
       // Drivers see no others.
       if (is != nullptr && is->second->status.allocation.has_value()) {
-        changed.push_back(EncodeResourceClaim(*is->second));
-        claims_[is->first] = changed.back();
-      } else if (claims_.erase((is != nullptr ? is : was)->first) > 0) {
+        claims_[name] = EncodeResourceClaim(*is->second);
+        unshown_[name] = absl::OkStatus();
+      } else if (claims_.erase(name) > 0) {
+        unshown_.erase(name);
         has_stale_ = true;
       }
     });
-    DEVMGR_RETURN_IF_ERROR(WithContext(
-        Publish(changed, now->IsComplete(ObjectKind::kResourceClaim)),
-        "show claims to drivers"));
     shown_ = now->claims;
-    return absl::OkStatus();
+    return Publish(now->IsComplete(ObjectKind::kResourceClaim));
   }
 
-  absl::Status Publish(const std::vector<std::string>& changed,
-                       bool is_complete) {
-    if (has_stale_ && is_complete) {
-      std::vector<std::string> all;
-      for (const auto& [name, json] : claims_) all.push_back(json);
-      DEVMGR_RETURN_IF_ERROR(endpoint_->SetObjects("ResourceClaim", all));
-      has_stale_ = false;
-      source_.KeepDeviceStatusesOf(claims_);
-      return absl::OkStatus();
+  /// The same before a prepare of that claim: others that are refused are not
+  /// in its way.
+  absl::Status ShowClaim(const ObjectName& name) {
+    ShowClaims().IgnoreError();
+    const auto refused = unshown_.find(name);
+    return refused == unshown_.end() ? absl::OkStatus() : refused->second;
+  }
+
+  absl::Status Publish(bool is_complete) {
+    const auto shown = [](const absl::Status& status) {
+      return WithContext(status, "show claims to drivers");
+    };
+    absl::Status first;
+    for (auto it = unshown_.begin(); it != unshown_.end();) {
+      it->second = shown(endpoint_->PutObject(claims_.at(it->first)));
+      first.Update(it->second);
+      it = it->second.ok() ? unshown_.erase(it) : std::next(it);
     }
-    for (const std::string& json : changed) {
-      DEVMGR_RETURN_IF_ERROR(endpoint_->PutObject(json));
-    }
+    if (!has_stale_ || !is_complete) return first;
+    std::vector<std::string> all;
+    for (const auto& [name, json] : claims_) all.push_back(json);
+    first.Update(shown(endpoint_->SetObjects("ResourceClaim", all)));
+    if (!first.ok()) return first;
+    has_stale_ = false;
+    source_.KeepDeviceStatusesOf(claims_);
     return absl::OkStatus();
   }
 
@@ -510,8 +528,10 @@ class NodeEndpoint final : public DriverEndpoint {
   std::unique_ptr<endpoint::ObjectJournal> journal_;  ///< Null: not serving.
   std::unique_ptr<Endpoint> endpoint_;  ///< Null: nothing is served.
   std::function<std::shared_ptr<const ObjectSnapshot>()> objects_;
-  ObjectMap<ResourceClaim> shown_;
+  ObjectMap<ResourceClaim> shown_;            ///< Or being shown.
   std::map<ObjectName, std::string> claims_;  ///< As JSON.
+  /// Of `claims_`: those that are still to be shown, and why they were refused.
+  std::map<ObjectName, absl::Status> unshown_;
   /// Drivers may see claims that are not there, as from before the start.
   bool has_stale_ = true;
   std::string problem_;  ///< That was logged last.

@@ -27,7 +27,6 @@ using apistore::Answer;
 
 /// How long clients have to take the ends of their watches at the stop.
 constexpr std::chrono::seconds kFarewell{1};
-constexpr std::chrono::hours kCertificateCheck{24};
 
 http::Response ResponseOf(const Answer& answer) {
   http::Response response;
@@ -126,11 +125,11 @@ class RunningEndpoint : public Endpoint {
   absl::Status AddDriver(const std::string& driver) override {
     DEVMGR_ASSIGN_OR_RETURN(const std::string token,
                             credentials_.Token(driver));
-    On([&] {
+    // There, so that no new authority comes in between.
+    return On([&] {
       tokens_.Set(driver, token, SteadyNow());
-      return true;
+      return credentials_.WriteFiles(driver, server());
     });
-    return credentials_.WriteFiles(driver, server());
   }
   absl::Status RotateToken(const std::string& driver) override {
     DEVMGR_RETURN_IF_ERROR(credentials_.Token(driver).status());
@@ -247,17 +246,25 @@ class RunningEndpoint : public Endpoint {
   }
 
   void CheckCertificateLater() {
-    http_->PostAfter(kCertificateCheck, [this] {
+    http_->PostAfter(options_.certificate_check, [this] {
       // When it fails the old one goes on for months, and the next day comes.
       const absl::StatusOr<bool> fresh =
           credentials_.KeepCertificate(SystemNow());
-      if (fresh.ok() && *fresh) {
-        certificate_problem_ = http_->ReloadCertificate();
-      } else {
+      if (!fresh.ok()) {
         certificate_problem_ = fresh.status();
+      } else if (*fresh || !certificate_problem_.ok()) {
+        certificate_problem_ = TakeCertificate();
       }
       CheckCertificateLater();
     });
+  }
+  /// Drivers get the authority as well, which may be another one.
+  absl::Status TakeCertificate() {
+    absl::Status first = http_->ReloadCertificate();
+    for (const std::string& driver : tokens_.Drivers()) {
+      first.Update(credentials_.WriteFiles(driver, server()));
+    }
+    return first;
   }
 
   void Stop() {

@@ -6,6 +6,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -58,6 +59,8 @@ struct EndpointOptions {
   std::size_t max_events = 1000;        ///< Kept in memory; older ones go.
   std::size_t watch_events = 1024;
   std::size_t history_changes = 10'000;
+  /// How often it is looked whether the certificate is to be renewed.
+  std::chrono::milliseconds certificate_check = std::chrono::hours(24);
 
   /// Called on the thread of the endpoint, in the order of the revisions. Must
   /// not block, and must not call the endpoint.
@@ -101,7 +104,9 @@ class Endpoint {
   /// Those that are not among them any more are removed; those that are equal
   /// are left alone. Of a claim `status.devices` stays what drivers said, as
   /// far as their devices are still allocated. Namespaces are made as they are
-  /// used. Stops at the first object that is refused.
+  /// used. What is refused stays as it was, and the others are published all
+  /// the same; the first error is returned. Nothing is removed when one of them
+  /// has no name.
   ///   InvalidArgument  another kind, or an object that is none
   ///   Unavailable      the journal failed
   virtual absl::Status SetObjects(const std::string& kind,

@@ -2,8 +2,10 @@
 #include "endpoint/later_files.h"
 
 #include <fmt/core.h>
+#include <openssl/sha.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <set>
 #include <string>
@@ -27,33 +29,52 @@ std::uint64_t ChecksumOf(std::string_view text) {
   return sum;
 }
 
-/// False: it is not whole.
+std::string Sha256Of(std::string_view text) {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
+         digest.data());
+  std::string hex;
+  for (const unsigned char byte : digest) hex += fmt::format("{:02x}", byte);
+  return hex;
+}
+
+/// False: it is not whole. Reads the key from the text when there is none yet.
 bool ReadLater(std::string_view text, JournalEntry& entry) {
   const std::size_t end = text.find('\n');
   const std::size_t space = text.find(' ');
   if (end == std::string_view::npos || space >= end) return false;
   const char* const last = text.data() + space;
   const auto [stop, error] = std::from_chars(text.data(), last, entry.revision);
-  entry.value = text.substr(end + 1);
-  return error == std::errc() && stop == last && !entry.value.empty() &&
-         text.substr(space + 1, end - space - 1) ==
-             fmt::format("{:016x}", ChecksumOf(entry.value));
+  std::string_view rest = text.substr(end + 1);
+  if (error != std::errc() || stop != last ||
+      text.substr(space + 1, end - space - 1) !=
+          fmt::format("{:016x}", ChecksumOf(rest))) {
+    return false;
+  }
+  if (entry.key.empty()) {
+    const std::size_t key_end = rest.find('\n');
+    if (key_end == std::string_view::npos) return false;
+    entry.key = rest.substr(0, key_end);
+    rest.remove_prefix(key_end + 1);
+  }
+  entry.value = rest;
+  return !entry.value.empty();
 }
 
 }  // namespace
 
 absl::Status LaterFiles::Put(const JournalEntry& entry) const {
-  DEVMGR_ASSIGN_OR_RETURN(const fs::path path, ObjectPath(entry.key));
-  return WriteFileAtomically(folder_ / path,
-                             fmt::format("{} {:016x}\n{}", entry.revision,
-                                         ChecksumOf(entry.value), entry.value),
-                             IfPresent::kReplace, FileMode::kPrivate,
-                             Durability::kLater);
+  const bool has_path = ObjectPath(entry.key).has_value();
+  const std::string rest =
+      has_path ? entry.value : entry.key + "\n" + entry.value;
+  return WriteFileAtomically(
+      PathOf(entry.key),
+      fmt::format("{} {:016x}\n{}", entry.revision, ChecksumOf(rest), rest),
+      IfPresent::kReplace, FileMode::kPrivate, Durability::kLater);
 }
 
 absl::Status LaterFiles::Remove(const std::string& key) const {
-  DEVMGR_ASSIGN_OR_RETURN(const fs::path path, ObjectPath(key));
-  return UnlinkFile(folder_ / path);
+  return UnlinkFile(PathOf(key));
 }
 
 absl::Status LaterFiles::AddTo(JournalContent& content) const {
@@ -64,7 +85,8 @@ absl::Status LaterFiles::AddTo(JournalContent& content) const {
     JournalEntry entry;
     entry.is_later = true;
     entry.key = ObjectKeyOf(file.lexically_relative(folder_));
-    if (!ReadLater(text, entry) || entry.key.empty() ||
+    // A temporary file is whole, too, when a kill kept it from its place.
+    if (!ReadLater(text, entry) || PathOf(entry.key) != file ||
         durable.contains(entry.key)) {
       return UnlinkFile(file);
     }
@@ -72,6 +94,10 @@ absl::Status LaterFiles::AddTo(JournalContent& content) const {
     content.entries.push_back(std::move(entry));
     return absl::OkStatus();
   });
+}
+
+fs::path LaterFiles::PathOf(const std::string& key) const {
+  return folder_ / ObjectPath(key).value_or(Sha256Of(key));
 }
 
 }  // namespace devmgr::endpoint

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <utility>
 
 #include "endpoint/journal.h"
@@ -13,15 +14,18 @@ namespace devmgr::endpoint {
 ///
 ///   FOLDER/GROUP/RESOURCE/NAMESPACE/NAME   revision, checksum of the JSON,
 ///                                          new line, JSON
+///   FOLDER/SHA-256 OF THE KEY              the same with the key, new line,
+///                                          before the JSON: where a part of
+///                                          the key cannot be a name of a file
 ///
-/// What a power failure has left of a file is passed over. Lives on one thread.
+/// What a power failure or a kill has left of a write is removed. Keys are
+/// those of objects (CheckObjectKey). Lives on one thread.
 class LaterFiles {
  public:
   explicit LaterFiles(std::filesystem::path folder)
       : folder_(std::move(folder)) {}
 
-  ///   InvalidArgument  a key that is no path of an object
-  ///   Unavailable      as the kernel says
+  ///   Unavailable  as the kernel says
   absl::Status Put(const JournalEntry& entry) const;
   absl::Status Remove(const std::string& key) const;
 
@@ -30,6 +34,8 @@ class LaterFiles {
   absl::Status AddTo(JournalContent& content) const;
 
  private:
+  std::filesystem::path PathOf(const std::string& key) const;
+
   const std::filesystem::path folder_;
 };
 

@@ -20,6 +20,8 @@ namespace fs = std::filesystem;
 constexpr char kNoGroup[] = "core";
 constexpr char kNoNamespace[] = "_";
 constexpr std::size_t kParts = 4;
+/// Of the temporary file, `NAME.XXXXXX.tmp`, a file system takes 255 bytes.
+constexpr std::size_t kLongestName = 255 - 11;
 
 std::vector<std::string> Parts(std::string_view key) {
   std::vector<std::string> parts(1);
@@ -35,8 +37,9 @@ std::vector<std::string> Parts(std::string_view key) {
 
 /// A part of a path that stays below the folder, and is no temporary file.
 bool IsPlain(const std::string& part) {
-  return !part.empty() && part != "." && part != ".." &&
-         part.find('\0') == std::string::npos && !part.ends_with(".tmp");
+  return part.size() <= kLongestName && !part.empty() && part != "." &&
+         part != ".." && part.find('\0') == std::string::npos &&
+         !part.ends_with(".tmp");
 }
 
 absl::Status CannotRead(const fs::path& folder, const std::error_code& error) {
@@ -46,18 +49,23 @@ absl::Status CannotRead(const fs::path& folder, const std::error_code& error) {
 
 }  // namespace
 
-absl::StatusOr<fs::path> ObjectPath(const std::string& key) {
-  std::vector<std::string> parts = Parts(key);
-  if (parts.size() == kParts) {
-    if (parts[0].empty()) parts[0] = kNoGroup;
-    if (parts[2].empty()) parts[2] = kNoNamespace;
+absl::Status CheckObjectKey(const std::string& key) {
+  const std::vector<std::string> parts = Parts(key);
+  if (parts.size() == kParts && !parts[1].empty() && !parts[3].empty()) {
+    return absl::OkStatus();
   }
+  return InvalidArgumentError("no object can be kept under the key {}",
+                              api::Quoted(key));
+}
+
+std::optional<fs::path> ObjectPath(const std::string& key) {
+  std::vector<std::string> parts = Parts(key);
+  if (parts.size() != kParts) return std::nullopt;
+  if (parts[0].empty()) parts[0] = kNoGroup;
+  if (parts[2].empty()) parts[2] = kNoNamespace;
   fs::path path;
   for (const std::string& part : parts) {
-    if (parts.size() != kParts || !IsPlain(part)) {
-      return InvalidArgumentError("no object can be kept under the key {}",
-                                  api::Quoted(key));
-    }
+    if (!IsPlain(part)) return std::nullopt;
     path /= part;
   }
   return path;

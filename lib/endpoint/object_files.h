@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,9 +20,14 @@ namespace devmgr::endpoint {
 inline constexpr char kLastRevision[] = "last-revision";
 inline constexpr char kReservedRevision[] = "reserved-revision";
 
-/// Below the folder, of an object by its key (JournalEntry::key).
-///   InvalidArgument  a key that is no path of an object
-absl::StatusOr<std::filesystem::path> ObjectPath(const std::string& key);
+/// Whether a key (JournalEntry::key) has the parts of an object's.
+///   InvalidArgument  it has not
+absl::Status CheckObjectKey(const std::string& key);
+
+/// Below the folder, of an object by its key. Nothing: a part of the key cannot
+/// be the name of a file that is written in one step (WriteFileAtomically), as
+/// it is too long, or looks like a temporary file.
+std::optional<std::filesystem::path> ObjectPath(const std::string& key);
 /// The other way; empty for the path of no object.
 std::string ObjectKeyOf(const std::filesystem::path& path);
 

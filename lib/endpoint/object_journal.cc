@@ -62,7 +62,7 @@ absl::StatusOr<bool> ObjectJournal::IsUsed() {
 }
 
 absl::Status ObjectJournal::Append(const JournalEntry& entry) {
-  DEVMGR_RETURN_IF_ERROR(ObjectPath(entry.key).status());
+  DEVMGR_RETURN_IF_ERROR(CheckObjectKey(entry.key));
   std::vector<Change> changes;
   if (entry.value.empty()) {
     changes.push_back({entry.key, std::nullopt});
@@ -75,6 +75,7 @@ absl::Status ObjectJournal::Append(const JournalEntry& entry) {
 }
 
 absl::Status ObjectJournal::AppendLater(const JournalEntry& entry) {
+  DEVMGR_RETURN_IF_ERROR(CheckObjectKey(entry.key));
   return entry.value.empty() ? later_.Remove(entry.key) : later_.Put(entry);
 }
 
@@ -169,7 +170,7 @@ bool ObjectJournal::AddTo(JournalContent& content, const Object& object) {
   if (!TakeRevision(rest, entry.revision)) return false;
   content.last_revision = std::max(content.last_revision, entry.revision);
   if (IsOfRevision(object.key)) return rest.empty();
-  if (rest.empty() || !ObjectPath(object.key).ok()) return false;
+  if (rest.empty() || !CheckObjectKey(object.key).ok()) return false;
   entry.key = object.key;
   entry.value = rest;
   content.entries.push_back(std::move(entry));

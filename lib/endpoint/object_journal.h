@@ -46,7 +46,7 @@ class ObjectJournal final : public Journal {
   /// Whether there is, or has been, any object.
   absl::StatusOr<bool> IsUsed();
 
-  ///   InvalidArgument  a key that is no path of an object
+  ///   InvalidArgument  a key that is none of an object
   ///   Unavailable      as ObjectSpace::Write
   absl::Status Append(const JournalEntry& entry) override;
   absl::Status AppendLater(const JournalEntry& entry) override;

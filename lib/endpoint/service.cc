@@ -109,8 +109,9 @@ Service::Service(EndpointOptions options, Journal& journal)
       rights_(RightsOf(options_)) {}
 
 Service::~Service() {
-  if (reserved_ == 0) return;
-  // Should it fail, the next run begins above what was reserved.
+  // Else the next run begins above what was reserved, so that drivers list
+  // again. So it does when this fails.
+  if (reserved_ == 0 || is_in_doubt_) return;
   journal_.End(store_->revision()).IgnoreError();
 }
 
@@ -174,22 +175,32 @@ absl::Status Service::Persist(const apistore::StoreRecord& record) {
 }
 
 absl::Status Service::Record(const JournalEntry& entry, bool is_claim) {
-  if (!is_claim || !driver_.empty() || durable_claims_.contains(entry.key)) {
-    DEVMGR_RETURN_IF_ERROR(journal_.Append(entry));
-    if (is_claim && !entry.value.empty()) {
-      durable_claims_.insert(entry.key);
-    } else {
-      durable_claims_.erase(entry.key);
-    }
-    return absl::OkStatus();
-  }
   // Pods wait for this on their way, and their claims are in the ledger.
-  if (entry.revision > reserved_) {
-    const std::uint64_t reserved = entry.revision + kReservedAtOnce;
-    DEVMGR_RETURN_IF_ERROR(journal_.Reserve(reserved));
-    reserved_ = reserved;
+  const bool is_later =
+      is_claim && driver_.empty() && !durable_claims_.contains(entry.key);
+  if (is_later || is_in_doubt_) {
+    DEVMGR_RETURN_IF_ERROR(ReserveAbove(entry.revision));
   }
-  return journal_.AppendLater(entry);
+  return is_later ? journal_.AppendLater(entry) : Append(entry, is_claim);
+}
+
+absl::Status Service::Append(const JournalEntry& entry, bool is_claim) {
+  // Also after an error it may be on disk.
+  if (is_claim) durable_claims_.insert(entry.key);
+  if (const absl::Status status = journal_.Append(entry); !status.ok()) {
+    is_in_doubt_ = true;
+    return status;
+  }
+  if (entry.value.empty()) durable_claims_.erase(entry.key);
+  return absl::OkStatus();
+}
+
+absl::Status Service::ReserveAbove(std::uint64_t revision) {
+  if (revision < reserved_) return absl::OkStatus();
+  const std::uint64_t reserved = revision + kReservedAtOnce;
+  DEVMGR_RETURN_IF_ERROR(journal_.Reserve(reserved));
+  reserved_ = reserved;
+  return absl::OkStatus();
 }
 
 absl::Status Service::Replay() {
@@ -201,15 +212,16 @@ absl::Status Service::Replay() {
   store_ = MakeStore(last);
   events_ = MakeEventStore();
   for (const JournalEntry& entry : content.entries) {
-    DEVMGR_ASSIGN_OR_RETURN(const apistore::StoreRecord record,
-                            RecordOf(entry));
-    if (record.resource == "resourceclaims" && !entry.is_later) {
-      durable_claims_.insert(entry.key);
-    }
-    if (!store_->Restore(record)) {
+    const absl::StatusOr<apistore::StoreRecord> record = RecordOf(entry);
+    const bool is_restored = record.ok() && store_->Restore(*record);
+    // It may be lost, and its owner publishes it anew.
+    if (entry.is_later) continue;
+    if (!record.ok()) return record.status();
+    if (!is_restored) {
       return DataLossError("the journal has an entry under '{}' that is none",
                            entry.key);
     }
+    if (record->resource == "resourceclaims") durable_claims_.insert(entry.key);
   }
   return absl::OkStatus();
 }
@@ -295,6 +307,16 @@ std::variant<Answer, OpenedWatch> Service::Watch(const ApiRequest& request,
   options.visible = rights_.RulesFor(driver, request, *store_).visible;
   auto opened = store_->Watch(request.target, options);
   if (auto* answer = std::get_if<Answer>(&opened)) return std::move(*answer);
+  // The version is of a ledger that is there no more, as after a restore from a
+  // backup. A watch that waited for it would miss what changes until then.
+  std::uint64_t since = 0;
+  if (apistore::ReadRevision(options.resource_version, since) &&
+      since > store_->revision()) {
+    return Refuse(apistore::Expired(fmt::format(
+        "resource version {} is above {}, the last one of this endpoint: list "
+        "again",
+        since, store_->revision())));
+  }
   OpenedWatch watch;
   watch.stream = std::get<1>(std::move(opened));
   watch.bookmarks = options.bookmarks;
@@ -437,8 +459,9 @@ absl::Status Service::Publish(Json object, apistore::ObjectKey& key) {
     return InvalidArgumentError("objects of kind '{}' are not published here",
                                 kind);
   }
-  const std::string ns = apistore::MetaText(object, "namespace");
   const bool namespaced = TypeOf(kind)->namespaced;
+  key = apistore::KeyOf(object);
+  if (namespaced && key.ns.empty()) key.ns = "default";
   const Answer answer = store_->Publish(std::move(object), Now());
   const std::string message = apistore::TextField(answer.body, "message");
   if (answer.code == 503) return UnavailableError("{}", message);
@@ -463,25 +486,34 @@ absl::Status Service::SetObjects(const std::string& kind,
     return InvalidArgumentError("objects of kind '{}' are not published here",
                                 kind);
   }
-  std::set<apistore::ObjectKey> published;
+  absl::Status first;
+  std::set<apistore::ObjectKey> named;
+  bool all_named = true;
   for (const std::string& text : objects) {
     absl::StatusOr<Json> json = apistore::ParseForeignJson(text);
-    if (!json.ok()) return json.status();
-    if (!json->is_object() || apistore::TextField(*json, "kind") != kind) {
-      return InvalidArgumentError("an object is not of kind '{}'", kind);
-    }
     apistore::ObjectKey key;
-    DEVMGR_RETURN_IF_ERROR(Publish(*std::move(json), key));
-    published.insert(key);
+    if (!json.ok()) {
+      first.Update(json.status());
+    } else if (!json->is_object() ||
+               apistore::TextField(*json, "kind") != kind) {
+      first.Update(InvalidArgumentError("an object is not of kind '{}'", kind));
+    } else {
+      first.Update(Publish(*std::move(json), key));
+    }
+    all_named = all_named && !key.name.empty();
+    named.insert(key);
   }
+  // Any of those that are here may be the one whose name is not known.
+  if (!all_named) return first;
   const ResourceType* type = TypeOf(kind);
   for (const apistore::ObjectPtr& object : store_->All(*type)) {
     const apistore::ObjectKey key = apistore::KeyOf(*object);
-    if (published.count(key) == 0 && !store_->Remove(*type, key)) {
-      return UnavailableError("{} '{}' cannot be removed", kind, key.name);
+    if (!named.contains(key) && !store_->Remove(*type, key)) {
+      first.Update(
+          UnavailableError("{} '{}' cannot be removed", kind, key.name));
     }
   }
-  return absl::OkStatus();
+  return first;
 }
 
 absl::Status Service::PutObject(const std::string& object) {

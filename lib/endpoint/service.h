@@ -69,6 +69,9 @@ class Service {
   std::int64_t Now() const;
   absl::Status Persist(const apistore::StoreRecord& record);
   absl::Status Record(const JournalEntry& entry, bool is_claim);
+  absl::Status Append(const JournalEntry& entry, bool is_claim);
+  /// Makes sure that the next run begins above that revision.
+  absl::Status ReserveAbove(std::uint64_t revision);
 
   std::variant<apistore::Answer, OpenedWatch> ServeObjects(
       const ServiceRequest& request, const apistore::ApiRequest& read,
@@ -89,6 +92,7 @@ class Service {
       std::string_view text, const apistore::ApiRequest& read,
       std::vector<std::string>& warnings);
 
+  /// `key`: also of an object that is refused; without a name if it has none.
   absl::Status Publish(apistore::Json object, apistore::ObjectKey& key);
   const apistore::ResourceType* TypeOf(const std::string& kind) const;
 
@@ -100,11 +104,13 @@ class Service {
   std::unique_ptr<apistore::Store> events_;
   std::map<std::string, RequestRate> rates_;
   EndpointCounts counts_;
-  /// Claims that are durable, as drivers have said something in them. All
-  /// others are published anew after a restart.
+  /// Claims that are durable, or may be, as drivers have said something in
+  /// them. All others are published anew after a restart.
   std::set<std::string> durable_claims_;
-  /// Revisions up to this one need not be durable with what they are of.
+  /// Revisions below this one need not be durable with what they are of.
   std::uint64_t reserved_ = 0;
+  /// A write has failed: the next run may have what this one does not show.
+  bool is_in_doubt_ = false;
   /// The driver whose request is being served; empty for those of the owner.
   std::string driver_;
 };

@@ -47,6 +47,12 @@ void TokenBook::Set(const std::string& driver, std::string_view token,
   entries_.push_back({driver, digest, std::nullopt});
 }
 
+std::set<std::string> TokenBook::Drivers() const {
+  std::set<std::string> drivers;
+  for (const Entry& entry : entries_) drivers.insert(entry.driver);
+  return drivers;
+}
+
 std::optional<std::string> TokenBook::DriverOf(std::string_view authorization,
                                                TimePoint now) const {
   constexpr std::string_view kBearer = "Bearer ";

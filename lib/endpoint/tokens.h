@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ class TokenBook {
 
   /// The token of the driver from now on.
   void Set(const std::string& driver, std::string_view token, TimePoint now);
+  /// Those that have a token.
+  std::set<std::string> Drivers() const;
   /// Whose header `Authorization` this is. It takes the same time whatever
   /// token comes.
   std::optional<std::string> DriverOf(std::string_view authorization,

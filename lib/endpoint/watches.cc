@@ -43,13 +43,16 @@ void Watches::Open(const std::string& driver,
 }
 
 void Watches::Pump(Watch& watch) {
-  if (watch.done || watch.writer->pending() > 0) return;
-  std::string text = watch.stream->Take(kBatchBytes);
-  if (!text.empty()) watch.writer->Write(std::move(text));
+  if (watch.done) return;
+  // Also while its client reads nothing: then it is cut off after a while.
   if (watch.stream->overflowed()) {
     watch.done = true;
     watch.writer->End();
+    return;
   }
+  if (watch.writer->pending() > 0) return;
+  std::string text = watch.stream->Take(kBatchBytes);
+  if (!text.empty()) watch.writer->Write(std::move(text));
 }
 
 /// What waits is sent, so that the client need not ask for it again.

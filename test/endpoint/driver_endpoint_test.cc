@@ -7,7 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -27,6 +29,50 @@ using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 using Bed = endpoint::EndpointBed;
+
+/// A source whose next Snapshot takes its time.
+class SlowSource final : public ObjectSource {
+ public:
+  void Publish(std::shared_ptr<const ObjectSnapshot> snapshot) {
+    std::function<void()> changed;
+    {
+      const std::lock_guard lock(mutex_);
+      snapshot_ = std::move(snapshot);
+      changed = changed_;
+    }
+    if (changed) changed();
+  }
+  /// Called once, between the look at the objects and the return.
+  void InNextSnapshot(std::function<void()> what) {
+    const std::lock_guard lock(mutex_);
+    in_snapshot_ = std::move(what);
+  }
+
+  std::shared_ptr<const ObjectSnapshot> Snapshot() const override {
+    std::shared_ptr<const ObjectSnapshot> snapshot;
+    std::function<void()> what;
+    {
+      const std::lock_guard lock(mutex_);
+      snapshot = snapshot_;
+      what.swap(in_snapshot_);
+    }
+    if (what) what();
+    return snapshot;
+  }
+  void Subscribe(std::function<void()> changed) override {
+    const std::lock_guard lock(mutex_);
+    changed_ = std::move(changed);
+  }
+  void Unsubscribe() override { Subscribe(nullptr); }
+  std::string Describe() const override { return "slow"; }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const ObjectSnapshot> snapshot_ =
+      std::make_shared<const ObjectSnapshot>();
+  mutable std::function<void()> in_snapshot_;
+  std::function<void()> changed_;
+};
 
 class DriverEndpointTest : public ::testing::Test {
  protected:
@@ -133,6 +179,33 @@ TEST_F(DriverEndpointTest, ObjectsOfFilesStayBesideThem) {
   Stop();
 }
 
+/// An object that is known is not gone because two threads look at once.
+TEST_F(DriverEndpointTest, AnOlderLookAtTheObjectsDoesNotReplaceANewerOne) {
+  SlowSource slow;
+  auto made = DriverEndpoint::Create(options_, slow);
+  ASSERT_TRUE(made.ok()) << made.status();
+  endpoint_ = *std::move(made);
+  ASSERT_TRUE(endpoint_->Serve(kept_).ok());
+  endpoint_->source().Subscribe([this] { changes_.Put(0); });
+  auto newer = std::make_shared<ObjectSnapshot>();
+  newer->pods.insert_or_assign(ObjectName{"default", "p"},
+                               std::make_shared<const Pod>());
+  std::thread other;
+  Mailbox<int> over;
+  slow.InNextSnapshot([&] {
+    other = std::thread([&] {
+      slow.Publish(newer);
+      over.Put(0);
+    });
+    // It waits for this call. Should it not, it overtakes it within this time.
+    over.Take(std::chrono::milliseconds(200));
+  });
+  slow.Publish(std::make_shared<const ObjectSnapshot>());
+  other.join();
+  EXPECT_THAT(endpoint_->source().Snapshot()->pods, SizeIs(1));
+  Stop();
+}
+
 /// A driver that is called reads the claim: it has to be there by then.
 TEST_F(DriverEndpointTest, AClaimIsShownBeforeItIsPrepared) {
   Start();
@@ -172,6 +245,42 @@ TEST_F(DriverEndpointTest, AClaimIsShownBeforeItIsPrepared) {
   Start();
   EXPECT_EQ(show(false), 200);
   EXPECT_EQ(show(true), 404);
+  Stop();
+}
+
+TEST_F(DriverEndpointTest, AClaimThatIsRefusedIsInNoOthersWay) {
+  Start();
+  DecodedManifest decoded =
+      DecodeManifest(Bed::Claim("c"), "test", options_.node_name);
+  ASSERT_THAT(decoded.objects, SizeIs(1));
+  auto claim = std::get<ResourceClaim>(decoded.objects[0].object);
+  auto objects = std::make_shared<ObjectSnapshot>();
+  objects->complete = true;
+  for (const char* name : {"Bad Name", "c"}) {
+    claim.metadata.name = name;
+    objects->claims.insert_or_assign(
+        ObjectName{"default", name},
+        std::make_shared<const ResourceClaim>(claim));
+  }
+  Mailbox<absl::Status> shown;
+  const auto refresh = [&](const std::string& name) {
+    EXPECT_TRUE(endpoint_->source().Refresh(
+        ObjectKind::kResourceClaim, {"default", name},
+        [&](const absl::Status& status) { shown.Put(status); }));
+    return shown.Take().value_or(absl::UnknownError("no answer"));
+  };
+  endpoint_->ShowObjectsOf([objects] { return objects; });
+  EXPECT_THAT(log_.Take().value_or(""), HasSubstr("Bad Name"));
+  EXPECT_THAT(std::string(refresh("Bad Name").message()),
+              HasSubstr("Bad Name"));
+  EXPECT_TRUE(refresh("c").ok());
+  EXPECT_EQ(Call("GET", endpoint::kClaim).code, 200);
+  // Nor in the way of those that go.
+  auto fewer = std::make_shared<ObjectSnapshot>(*objects);
+  fewer->claims.erase(ObjectName{"default", "c"});
+  endpoint_->ShowObjectsOf([fewer] { return fewer; });
+  EXPECT_TRUE(refresh("c").ok());
+  EXPECT_EQ(Call("GET", endpoint::kClaim).code, 404);
   Stop();
 }
 

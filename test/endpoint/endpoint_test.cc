@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "endpoint/endpoint.h"
 
+#include <absl/strings/escaping.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -380,6 +382,37 @@ TEST_F(EndpointTest, AnswersNothingThatIsNotDurable) {
   EXPECT_EQ(MetaText(later, "resourceVersion"), "5") << "none is used twice";
 }
 
+/// Every name that an object may have, also where it is none of a file.
+TEST_F(EndpointTest, KeepsObjectsOfAnyNameOverARestart) {
+  std::string longest(253, 'x');
+  longest[126] = '.';
+  for (const std::string& name : {std::string("x.tmp"), longest}) {
+    EXPECT_TRUE(endpoint->PutObject(Claim(name)).ok()) << name;
+    EXPECT_EQ(Call("POST", kSlices, Slice(name).dump()).code, 201) << name;
+  }
+  journal.is_killed = true;
+  endpoint.reset();
+  Start();
+  EXPECT_EQ(endpoint->Objects("ResourceClaim").size(), 2u);
+  EXPECT_EQ(endpoint->Objects("ResourceSlice").size(), 2u);
+}
+
+/// As after a restore from a backup: the version has never been here.
+TEST_F(EndpointTest, AWatchFromAVersionThatIsTooHighListsAgain) {
+  const auto watch = [&](std::uint64_t since) {
+    return Call("GET", fmt::format("{}?watch=true&timeoutSeconds=1&"
+                                   "resourceVersion={}",
+                                   kSlices, since));
+  };
+  ASSERT_EQ(Call("POST", kSlices, Slice("a").dump()).code, 201);
+  const std::uint64_t last = std::stoull(RevisionOf("a"));
+  const Reply expired = watch(last + 1);
+  EXPECT_EQ(expired.code, 410);
+  EXPECT_EQ(expired.json()["reason"], "Expired");
+  EXPECT_EQ(endpoint->counts().watches, 0u);
+  EXPECT_EQ(watch(last).code, 200);
+}
+
 TEST_F(EndpointTest, WantsATokenAndNoOther) {
   EXPECT_EQ(Client()->Call("GET", kSlices, "").code, 401);
   EXPECT_EQ(Client()->Call("GET", kSlices, Token() + "x").code, 401);
@@ -409,6 +442,33 @@ TEST_F(EndpointTest, KeepsSecretsToTheOwnerOfTheFiles) {
   EXPECT_NE(TextOf(dir / kDriver).find("server: " + endpoint->server()),
             std::string::npos);
   EXPECT_EQ(TextOf(dir / kDriver).find(Token()), std::string::npos);
+}
+
+/// A driver that is started again trusts the authority that there is now.
+TEST_F(EndpointTest, DriversGetANewAuthority) {
+  endpoint.reset();
+  options.certificate_check = std::chrono::milliseconds(1);
+  Start();
+  ASSERT_TRUE(endpoint->AddDriver("new.example.com").ok());
+  const std::filesystem::path dir = options.kubeconfig_dir;
+  const std::string old = TextOf(dir / ".tls/ca.crt");
+  std::filesystem::remove(dir / ".tls/ca.key");
+  for (const char* driver : {kDriver, kOther, "new.example.com"}) {
+    const auto has_it = [&] {
+      const std::string now = TextOf(dir / ".tls/ca.crt");
+      return now != old && TextOf(dir / driver).find(absl::Base64Escape(now)) !=
+                               std::string::npos;
+    };
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    // The call waits for its turn on the thread that does it.
+    while (!has_it() && std::chrono::steady_clock::now() < deadline) {
+      endpoint->counts();
+    }
+    EXPECT_TRUE(has_it()) << driver;
+    EXPECT_EQ(TextOf(dir / ".serviceaccount" / driver / "ca.crt"),
+              TextOf(dir / ".tls/ca.crt"));
+  }
+  EXPECT_EQ(Call("GET", "/version").code, 200);
 }
 
 TEST_F(EndpointTest, BoundsWatchesAndEndsThemInOrder) {
@@ -501,6 +561,31 @@ TEST_F(EndpointTest, ShowsWhatItsOwnerPublishes) {
   EXPECT_EQ(endpoint->Objects("ResourceSlice").size(), 1u);
   EXPECT_EQ(*endpoint->DeleteSlices(kDriver), 1u);
   EXPECT_EQ(endpoint->Objects("ResourceSlice").size(), 0u);
+}
+
+TEST_F(EndpointTest, PublishesTheOthersWhenOneIsRefused) {
+  ASSERT_TRUE(endpoint
+                  ->SetObjects("ResourceClaim",
+                               {Claim("gone"), Claim("refused"), Claim("c")})
+                  .ok());
+  std::string refused = Claim("refused");
+  refused.replace(refused.find("k8s.io/v1"), 9, "k8s.io/v9");
+  const absl::Status status = endpoint->SetObjects(
+      "ResourceClaim", {Claim("a"), refused, Claim("b"), Claim("c")});
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("v9"), std::string::npos) << status;
+  const auto all = [&] {
+    std::string names;
+    for (const std::string& claim : endpoint->Objects("ResourceClaim")) {
+      names += MetaText(J(claim), "name") + " ";
+    }
+    return names;
+  };
+  EXPECT_EQ(all(), "a b c refused ");
+  // Which one is meant is not known.
+  EXPECT_EQ(endpoint->SetObjects("ResourceClaim", {"{}", Claim("d")}).code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(all(), "a b c d refused ");
 }
 
 }  // namespace

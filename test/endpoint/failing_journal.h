@@ -18,7 +18,8 @@ class FailingJournal final : public Journal {
 
   absl::Status Append(const JournalEntry& entry) override {
     if (fails) return UnavailableError("the disk is full");
-    return journal_.Append(entry);
+    const absl::Status status = journal_.Append(entry);
+    return loses_answers ? UnavailableError("the disk is gone") : status;
   }
   absl::Status AppendLater(const JournalEntry& entry) override {
     if (fails) return UnavailableError("the disk is full");
@@ -34,9 +35,11 @@ class FailingJournal final : public Journal {
   }
   absl::StatusOr<JournalContent> Replay() override { return journal_.Replay(); }
 
-  bool fails = false;      ///< Set while no request is under way.
-  bool is_killed = false;  ///< The process ends before it says so.
-  int reserved = 0;        ///< How often.
+  // Set while no request is under way.
+  bool fails = false;
+  bool loses_answers = false;  ///< What Append writes lands all the same.
+  bool is_killed = false;      ///< The process ends before it says so.
+  int reserved = 0;            ///< How often.
 
  private:
   ObjectJournal journal_;

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
@@ -144,8 +146,7 @@ TEST_P(ObjectJournalTest, KeepsTheRevisionOfWhatIsGone) {
 
 TEST_P(ObjectJournalTest, RefusesWhatIsNoObject) {
   for (const std::string key :
-       {"", "a", "a/b/c", "a/b/c/d/e", "a/b/c/..", "../b/c/d", "a//c/d",
-        "a/b/c/", "a/b/c/d.tmp", "last-revision"}) {
+       {"", "a", "a/b/c", "a/b/c/d/e", "a//c/d", "a/b/c/", "last-revision"}) {
     EXPECT_EQ(Journal().Append({1, key, "{}"}).code(),
               absl::StatusCode::kInvalidArgument)
         << key;
@@ -181,6 +182,60 @@ TEST_P(ObjectJournalTest, HasWhatNeedNotBeDurableUnlessItIsCutShort) {
   EXPECT_THAT(Entries(1'000), ElementsAre(Pair(kClaim, "{\"a\":4}")));
   ASSERT_THAT(Journal().End(10), IsOk());
   EXPECT_THAT(Entries(10), ElementsAre(Pair(kClaim, "{\"a\":4}")));
+}
+
+/// Not every name that an object may have is one that a file may have.
+TEST_P(ObjectJournalTest, KeepsObjectsOfAnyName) {
+  const auto later = folder_.path() / "objects-later";
+  const auto files = [&] {
+    std::filesystem::recursive_directory_iterator all(later);
+    return std::count_if(begin(all), end(all), [](const auto& entry) {
+      return entry.is_regular_file();
+    });
+  };
+  const auto named = [](std::size_t bytes) {
+    return "resource.k8s.io/resourceclaims/default/" + std::string(bytes, 'x');
+  };
+  std::map<std::string, std::string> expected;
+  for (const std::string& key :
+       {std::string(kClaim) + ".tmp", std::string("a/b/c/.."),
+        std::string("../b/c/d"), named(244), named(245), named(253)}) {
+    ASSERT_THAT(Journal().AppendLater({1, key, "{\"a\":1}"}), IsOk()) << key;
+    ASSERT_THAT(Journal().AppendLater({2, key, "{\"a\":2}"}), IsOk()) << key;
+    expected[key] = "{\"a\":2}";
+  }
+  EXPECT_EQ(Entries(2), expected);
+  EXPECT_EQ(files(), 6);
+  // Versions before have named files so, as far as they could.
+  EXPECT_TRUE(std::filesystem::exists(later / named(244)));
+  for (const auto& [key, value] : expected) {
+    ASSERT_THAT(Journal().Append({3, key, value}), IsOk()) << key;
+  }
+  EXPECT_EQ(files(), 0);
+  EXPECT_EQ(Entries(3), expected);
+  ASSERT_THAT(Journal().AppendLater({4, named(254), "{}"}), IsOk());
+  ASSERT_THAT(Journal().AppendLater({5, named(254), ""}), IsOk());
+  EXPECT_EQ(files(), 0);
+}
+
+TEST_P(ObjectJournalTest, RemovesWhatAKillLeftOfAWrite) {
+  const std::string odd = std::string(kClaim) + ".tmp";
+  ASSERT_THAT(Journal().AppendLater({1, kClaim, "{}"}), IsOk());
+  ASSERT_THAT(Journal().AppendLater({2, odd, "{}"}), IsOk());
+  std::vector<std::filesystem::path> written;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(
+           folder_.path() / "objects-later")) {
+    if (entry.is_regular_file()) written.push_back(entry.path());
+  }
+  ASSERT_THAT(written, SizeIs(2));
+  for (const std::filesystem::path& file : written) {
+    std::filesystem::copy(file, file.string() + ".AbC123.tmp");
+  }
+  EXPECT_THAT(Entries(2), ElementsAre(Pair(kClaim, "{}"), Pair(odd, "{}")));
+  for (const std::filesystem::path& file : written) {
+    EXPECT_TRUE(std::filesystem::exists(file));
+    EXPECT_FALSE(std::filesystem::exists(file.string() + ".AbC123.tmp"));
+  }
 }
 
 TEST_P(ObjectJournalTest, NamesTheObjectThatItDidNotWrite) {
