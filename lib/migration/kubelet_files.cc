@@ -26,15 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using kubelet_checkpoint::kMaxFileBytes;
 
-fs::path DevicesIn(const fs::path& directory) {
-  return directory / "device-plugins" /
-         kubelet_checkpoint::kDeviceCheckpointName;
-}
-
-fs::path ClaimsIn(const fs::path& directory) {
-  return directory / kubelet_checkpoint::kDraStateName;
-}
-
 absl::Status Failed(std::string_view doing, const fs::path& path) {
   const int error = errno;
   return ErrnoStatus(error, fmt::format("{} '{}'", doing, path.string()));
@@ -173,7 +164,113 @@ absl::Status MoveIntoPlace(const fs::path& from, const fs::path& to) {
   return SyncDirectory(parent.empty() ? fs::path(".") : parent);
 }
 
+std::string_view KindText(fs::file_type type) {
+  switch (type) {
+    case fs::file_type::regular:
+      return "a file";
+    case fs::file_type::directory:
+      return "a directory";
+    case fs::file_type::symlink:
+      return "a symbolic link";
+    default:
+      return "neither a file nor a directory";
+  }
+}
+
+absl::Status InTheWay(const fs::path& path, fs::file_type type) {
+  return FailedPreconditionError(
+      "'{}' is {} that no export has left, and is not removed: move it away, "
+      "since exports are made in its place, or export to another directory",
+      path.string(), KindText(type));
+}
+
+/// Whether WriteFileAtomically makes files of the name `entry` for `file`:
+/// `FILE` or `FILE.XXXXXX.tmp`.
+bool IsMadeFor(std::string_view entry, std::string_view file) {
+  constexpr std::string_view kTemporary = ".XXXXXX.tmp";
+  if (entry == file) return true;
+  return entry.size() == file.size() + kTemporary.size() &&
+         entry.starts_with(file) && entry[file.size()] == '.' &&
+         entry.ends_with(".tmp");
+}
+
+/// FailedPrecondition for an entry of which `is_ours`, which gets its name and
+/// type, says no. A directory that is not there has none.
+template <typename IsOurs>
+absl::Status CheckEntries(const fs::path& directory, IsOurs is_ours) {
+  std::error_code error;
+  fs::directory_iterator entries(directory, error);
+  while (!error && entries != fs::directory_iterator()) {
+    const fs::path& path = entries->path();
+    const fs::file_type type = entries->symlink_status(error).type();
+    if (error) break;
+    if (!is_ours(path.filename().string(), type)) return InTheWay(path, type);
+    entries.increment(error);
+  }
+  if (!error || error == std::errc::no_such_file_or_directory) {
+    return absl::OkStatus();
+  }
+  return ErrnoStatus(error.value(),
+                     fmt::format("cannot list '{}'", directory.string()));
+}
+
+absl::Status RemoveDirectory(const fs::path& directory) {
+  if (::rmdir(directory.c_str()) == 0 || errno == ENOENT) {
+    return absl::OkStatus();
+  }
+  return Failed("cannot remove", directory);
+}
+
+/// Removes what a writer has left at `partial`; what may be a person's stays.
+///   FailedPrecondition  something there is not of a writer; all of it stays
+absl::Status RemoveLeftovers(const fs::path& partial) {
+  std::error_code error;
+  const fs::file_type type = fs::symlink_status(partial, error).type();
+  if (type == fs::file_type::not_found) return absl::OkStatus();
+  if (type == fs::file_type::none) {
+    return ErrnoStatus(error.value(),
+                       fmt::format("cannot look at '{}'", partial.string()));
+  }
+  if (type != fs::file_type::directory) return InTheWay(partial, type);
+  const fs::path devices = DevicesIn(partial);
+  const fs::path claims = ClaimsIn(partial);
+  const fs::path below = devices.parent_path();
+  DEVMGR_RETURN_IF_ERROR(CheckEntries(
+      partial, [&](const std::string& name, fs::file_type entry_type) {
+        if (name == below.filename()) {
+          return entry_type == fs::file_type::directory;
+        }
+        return entry_type == fs::file_type::regular &&
+               IsMadeFor(name, kubelet_checkpoint::kDraStateName);
+      }));
+  DEVMGR_RETURN_IF_ERROR(CheckEntries(
+      below, [](const std::string& name, fs::file_type entry_type) {
+        return entry_type == fs::file_type::regular &&
+               IsMadeFor(name, kubelet_checkpoint::kDeviceCheckpointName);
+      }));
+  DEVMGR_RETURN_IF_ERROR(RemoveFile(devices));
+  DEVMGR_RETURN_IF_ERROR(RemoveDirectory(below));
+  DEVMGR_RETURN_IF_ERROR(RemoveFile(claims));
+  return RemoveDirectory(partial);
+}
+
 }  // namespace
+
+fs::path DevicesIn(const fs::path& directory) {
+  return directory / "device-plugins" /
+         kubelet_checkpoint::kDeviceCheckpointName;
+}
+
+fs::path ClaimsIn(const fs::path& directory) {
+  return directory / kubelet_checkpoint::kDraStateName;
+}
+
+absl::Status NoKubeletFilesError(const fs::path& directory) {
+  return NotFoundError(
+      "there are no checkpoint files of a kubelet in '{}': neither '{}' nor "
+      "'{}'",
+      directory.string(), DevicesIn("").string(), ClaimsIn("").string());
+}
 
 absl::StatusOr<KubeletFiles> ReadKubeletFiles(const fs::path& directory) {
   KubeletFiles files;
@@ -185,10 +282,7 @@ absl::StatusOr<KubeletFiles> ReadKubeletFiles(const fs::path& directory) {
       ClaimsIn(directory), files, &found,
       [&](const Content& content) { return TakeClaims(content, files); }));
   if (found) return files;
-  return NotFoundError(
-      "there are no checkpoint files of a kubelet in '{}': neither '{}' nor "
-      "'{}'",
-      directory.string(), DevicesIn("").string(), ClaimsIn("").string());
+  return NoKubeletFilesError(directory);
 }
 
 absl::StatusOr<std::optional<std::string>> ReadFileIfAny(const fs::path& file) {
@@ -228,12 +322,7 @@ absl::Status WriteKubeletFiles(const fs::path& directory,
   DEVMGR_RETURN_IF_ERROR(CheckIsFree(place));
   fs::path partial = place;
   partial += ".partial";
-  std::error_code error;
-  fs::remove_all(partial, error);
-  if (error) {
-    return ErrnoStatus(error.value(),
-                       fmt::format("cannot remove '{}'", partial.string()));
-  }
+  DEVMGR_RETURN_IF_ERROR(RemoveLeftovers(partial));
   absl::Status status = WriteFileAtomically(
       DevicesIn(partial), devices, IfPresent::kFail, FileMode::kPrivate);
   if (status.ok()) {
@@ -241,7 +330,7 @@ absl::Status WriteKubeletFiles(const fs::path& directory,
                                  FileMode::kPrivate);
   }
   if (status.ok()) status = MoveIntoPlace(partial, place);
-  if (!status.ok()) fs::remove_all(partial, error);
+  if (!status.ok()) RemoveLeftovers(partial).IgnoreError();
   return status;
 }
 

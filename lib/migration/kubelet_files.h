@@ -38,6 +38,13 @@ struct KubeletFiles {
   std::vector<std::string> notes;  ///< For people; nothing is lost by them.
 };
 
+/// Where the files are.
+std::filesystem::path DevicesIn(const std::filesystem::path& directory);
+std::filesystem::path ClaimsIn(const std::filesystem::path& directory);
+
+/// NotFound: neither file is there.
+absl::Status NoKubeletFilesError(const std::filesystem::path& directory);
+
 /// Reads what is there. A kubelet replaces its files whole, so each is read as
 /// it was at one moment; but not both at the same one unless it is stopped.
 ///   NotFound          neither file is there
@@ -65,9 +72,12 @@ absl::StatusOr<std::optional<std::filesystem::path>> KeepCopy(
     const DamagedFile& file, const std::filesystem::path& directory);
 
 /// Makes `directory` with both files in it, mode 0600, in one step: it is there
-/// with all of them, on disk, when this returns OK, and else as it was. What a
-/// writer that was killed has left beside it is removed.
-///   FailedPrecondition  there is something in it
+/// with all of them, on disk, when this returns OK, and else as it was. They
+/// are made beside it, in `directory.partial`. What a writer that was killed
+/// has left there is removed first: a directory with files of the names that
+/// this writer gives them.
+///   FailedPrecondition  there is something in it, or there is anything else at
+///                       `directory.partial`, which is left as it is
 ///   InvalidArgument     a text is not UTF-8, or there are more bytes than
 ///                       ReadKubeletFiles reads
 ///   PermissionDenied, Unavailable  as the kernel says

@@ -148,6 +148,9 @@ absl::StatusOr<KubeletImport> ImportKubelet(
   result.adopted = CountAdopted(plan, terms.boot_id);
   result.notes = std::move(files.notes);
   result.losses = LossesOf(files);
+  for (const migration::DamagedFile& file : files.damaged) {
+    result.damaged.push_back(file.path);
+  }
   result.losses.insert(result.losses.end(), plan.losses.begin(),
                        plan.losses.end());
   if (options.dry_run) return result;

@@ -160,6 +160,9 @@ TEST_F(ImportKubeletTest, ANodeGoesToDevmgrdAndBackWithItsPods) {
       plugin::DecodeContainerResponse(*(*exported->entries)[1].alloc_resp);
   ASSERT_TRUE(edits.ok()) << edits.status();
   EXPECT_EQ(edits->env[0].value, "tpu-1");
+  const Exit verified =
+      RunTool("devmgrctl", {"verify", "kubelet", folder_.out().string()});
+  EXPECT_EQ(verified.code, 0) << verified.out << verified.err;
 }
 
 // Bad input prevents no start.

@@ -33,6 +33,7 @@ using migration::ImportTerms;
 using migration::KubeletState;
 using migration::PlanExport;
 using state::State;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -276,6 +277,75 @@ TEST_F(KubeletExportFilesTest, WhatAKilledWriterLeftIsRemoved) {
   ASSERT_TRUE(ExportKubelet(folder_.export_options()).ok());
   EXPECT_FALSE(std::filesystem::exists(partial));
   EXPECT_TRUE(std::filesystem::exists(folder_.out() / "dra_manager_state"));
+}
+
+/// Whenever it was killed: with a file under its temporary name, or none.
+TEST_F(KubeletExportFilesTest, WhatAKilledWriterHadBegunIsRemoved) {
+  const std::filesystem::path partial = folder_.root() / "out.partial";
+  const std::string devices = "device-plugins/kubelet_internal_checkpoint";
+  for (const std::string& name :
+       {devices, devices + ".Ab3xyZ.tmp", std::string("dra_manager_state"),
+        std::string("dra_manager_state.Ab3xyZ.tmp")}) {
+    folder_.WriteBytes(partial / name, "half");
+  }
+  ASSERT_TRUE(ExportKubelet(folder_.export_options()).ok());
+  EXPECT_FALSE(std::filesystem::exists(partial));
+  EXPECT_THAT(checkpoint::TreeOf(folder_.out()), SizeIs(4));
+  std::filesystem::remove_all(folder_.out());
+  std::filesystem::create_directories(partial / "device-plugins");
+  EXPECT_TRUE(ExportKubelet(folder_.export_options()).ok());
+  EXPECT_FALSE(std::filesystem::exists(partial));
+}
+
+/// The name may have been a person's before.
+TEST_F(KubeletExportFilesTest, AFolderOfAPersonIsNotRemoved) {
+  const std::filesystem::path partial = folder_.root() / "out.partial";
+  for (const char* name :
+       {"notes.txt", "device-plugins/notes.txt", "dra_manager_state.bak",
+        "dra_manager_state.x.tmp", "dra_manager_state/notes.txt"}) {
+    folder_.WriteBytes(partial / "device-plugins/kubelet_internal_checkpoint",
+                       "half");
+    folder_.WriteBytes(partial / name, "kept");
+    const auto before = checkpoint::TreeOf(folder_.root());
+    EXPECT_THAT(ExportKubelet(folder_.export_options()).status(),
+                StatusIs(absl::StatusCode::kFailedPrecondition,
+                         AllOf(HasSubstr(partial.string() + "/"),
+                               HasSubstr("that no export has left"))))
+        << name;
+    EXPECT_EQ(checkpoint::TreeOf(folder_.root()), before) << name;
+    std::filesystem::remove_all(partial);
+  }
+}
+
+TEST_F(KubeletExportFilesTest, AFileInThePlaceOfTheWorkIsNotRemoved) {
+  const std::filesystem::path partial = folder_.root() / "out.partial";
+  folder_.WriteBytes(partial, "kept");
+  EXPECT_THAT(
+      ExportKubelet(folder_.export_options()).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("'" + partial.string() + "' is a file that no")));
+  EXPECT_EQ(checkpoint::ReadFile(partial), "kept");
+}
+
+/// Neither the link nor what it leads to.
+TEST_F(KubeletExportFilesTest, ALinkInThePlaceOfTheWorkIsNotFollowed) {
+  const std::filesystem::path partial = folder_.root() / "out.partial";
+  const std::filesystem::path other = folder_.root() / "other";
+  folder_.WriteBytes(other / "dra_manager_state", "kept");
+  std::filesystem::create_directory_symlink(other, partial);
+  EXPECT_THAT(
+      ExportKubelet(folder_.export_options()).status(),
+      StatusIs(absl::StatusCode::kFailedPrecondition,
+               HasSubstr("'" + partial.string() + "' is a symbolic link")));
+  EXPECT_TRUE(std::filesystem::is_symlink(partial));
+  EXPECT_EQ(checkpoint::ReadFile(other / "dra_manager_state"), "kept");
+  // The same below it.
+  std::filesystem::remove(partial);
+  std::filesystem::create_directory(partial);
+  std::filesystem::create_directory_symlink(other, partial / "device-plugins");
+  EXPECT_EQ(ExportKubelet(folder_.export_options()).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_TRUE(std::filesystem::is_symlink(partial / "device-plugins"));
 }
 
 TEST_F(KubeletExportFilesTest, ADryRunWritesNothing) {

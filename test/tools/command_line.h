@@ -56,6 +56,7 @@ class CommandLineTest : public ::testing::Test {
                                  (apply ? "" : ", shown"));
           return LedgerConversion{3, {"how a source is recognised"}};
         },
+        .verify_kubelet = verify_kubelet_,
         .import_kubelet = import_kubelet_,
         .export_kubelet = export_kubelet_,
         .connect_runtime = [this](const std::filesystem::path& endpoint,
@@ -126,6 +127,9 @@ class CommandLineTest : public ::testing::Test {
   std::vector<std::chrono::milliseconds> timeouts_;
   std::vector<std::string> state_dirs_;
   std::vector<std::string> conversions_;
+  std::function<absl::StatusOr<std::vector<KubeletFile>>(
+      const std::filesystem::path&)>
+      verify_kubelet_ = VerifyKubeletFiles;
   std::function<absl::StatusOr<KubeletImport>(const KubeletImportOptions&)>
       import_kubelet_ = ImportKubelet;
   std::function<absl::StatusOr<KubeletExport>(const KubeletExportOptions&)>

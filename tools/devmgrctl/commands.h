@@ -29,6 +29,7 @@ absl::Status DeleteSlices(const Session& session);
 absl::Status EndpointKubeconfig(const Session& session);
 absl::Status Recheck(const Session& session);
 absl::Status Convert(const Session& session);
+absl::Status VerifyKubelet(const Session& session);
 absl::Status ImportFromKubelet(const Session& session);
 absl::Status ExportToKubelet(const Session& session);
 absl::Status Events(const Session& session);

@@ -17,6 +17,7 @@
 #include <ostream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "exit_code.h"
 
@@ -39,7 +40,10 @@ struct Environment {
   std::function<absl::StatusOr<LedgerConversion>(const std::filesystem::path&,
                                                  std::uint64_t, bool)>
       convert_state_dir;
-  /// As ImportKubelet and ExportKubelet.
+  /// As VerifyKubeletFiles, ImportKubelet and ExportKubelet.
+  std::function<absl::StatusOr<std::vector<KubeletFile>>(
+      const std::filesystem::path&)>
+      verify_kubelet;
   std::function<absl::StatusOr<KubeletImport>(const KubeletImportOptions&)>
       import_kubelet;
   std::function<absl::StatusOr<KubeletExport>(const KubeletExportOptions&)>

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
       .connect = devmgr::Inspector::Connect,
       .open_state_dir = devmgr::Inspector::OpenStateDir,
       .convert_state_dir = devmgr::ConvertStateDir,
+      .verify_kubelet = devmgr::VerifyKubeletFiles,
       .import_kubelet = devmgr::ImportKubelet,
       .export_kubelet = devmgr::ExportKubelet,
       .connect_runtime = devmgr::RuntimeInspector::Connect,

@@ -41,6 +41,7 @@ enum class Verb {
   kRecheck,
   kAuthority,
   kConvert,
+  kVerify,
   kImport,
   kExport,
   kCdi,
@@ -112,7 +113,7 @@ struct Options {
   Authority authority = Authority::kNode;               ///< authority set
   std::uint64_t to_format = 0;                          ///< convert
   bool yes = false;
-  std::string directory;       ///< import, export
+  std::string directory;       ///< verify, import, export
   bool dry_run = false;        ///< import, export
   bool accept_losses = false;  ///< import, export
   std::vector<std::string> cdi_spec_dirs;

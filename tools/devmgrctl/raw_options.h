@@ -151,7 +151,7 @@ void AddPodResources(CLI::App& app, Raw& raw, VerbMap& verbs);
 /// `verb` was given; the verb behind `podresources`.
 PodResourcesVerb PodResourcesVerbOf(const CLI::App& verb);
 
-// From the kubelet's device side, and back to it (kubelet.cc).
+// From the kubelet's device side, and back to it; its files (kubelet.cc).
 void AddKubelet(CLI::App& app, Raw& raw, VerbMap& verbs);
 
 // What is asked about containers (container_options.cc).

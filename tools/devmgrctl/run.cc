@@ -44,6 +44,8 @@ absl::Status RunVerb(const Session& session) {
       return SetAuthority(session);
     case Verb::kConvert:
       return Convert(session);
+    case Verb::kVerify:
+      return VerifyKubelet(session);
     case Verb::kImport:
       return ImportFromKubelet(session);
     case Verb::kExport:

@@ -8,10 +8,50 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace devmgr {
+
+/// One of a kubelet's checkpoint files, as VerifyKubeletFiles finds it.
+struct KubeletFile {
+  enum class Checksum {
+    kRight,  ///< It is that of the file's data.
+    kWrong,  ///< It is not: the file is damaged.
+    /// It is not the one computed here, which depends on the release of the
+    /// kubelet for layouts of before 1.32: the file may be damaged, or not.
+    kNotProven,
+    /// The file is not there, or is damaged so that its data is not known.
+    kUnknown,
+  };
+
+  std::filesystem::path path;
+  bool exists = false;
+  Checksum checksum = Checksum::kUnknown;
+  /// Of devices `1` or `2`; of claims the version that stands in the file.
+  /// Empty when it is not known.
+  std::string format;
+  /// Which kubelets write this layout, such as `since 1.32`. Empty when it is
+  /// not known.
+  std::string kubelets;
+  // How much it holds; nothing when that is not known.
+  std::optional<std::size_t> pods;
+  std::optional<std::size_t> claims;  ///< Nothing in the file of devices.
+  /// Of plugins by container, as an import counts them; of drivers by claim.
+  std::optional<std::size_t> devices;
+  std::string problem;  ///< Why the checksum is not found right; else empty.
+};
+
+/// Looks at both files of a kubelet, in all layouts that ImportKubelet reads:
+/// first that of devices, then that of claims. Nothing is written, and the
+/// kubelet may run. What a file says about pods, claims and devices is not
+/// judged; that is done by ImportKubelet, with `dry_run`.
+///   InvalidArgument  `kubelet_dir` is empty
+///   NotFound         there are no files of a kubelet
+///   PermissionDenied, Unavailable  a file cannot be read
+DEVMGR_EXPORT absl::StatusOr<std::vector<KubeletFile>> VerifyKubeletFiles(
+    const std::filesystem::path& kubelet_dir);
 
 /// What to take over from a kubelet.
 struct KubeletImportOptions {
@@ -44,6 +84,8 @@ struct KubeletImport {
   std::vector<std::string> notes;  ///< What else is to be known.
   /// Copies of damaged files, in the state directory.
   std::vector<std::filesystem::path> kept;
+  /// Files that are damaged; each is one of the losses, too.
+  std::vector<std::filesystem::path> damaged;
 };
 
 /// Takes over the devices and claims that the pods of a kubelet hold, so that
@@ -88,12 +130,15 @@ struct KubeletExport {
 };
 
 /// Writes files with which a kubelet of the same node goes on: running pods
-/// keep their devices and claims. Both files, or none.
+/// keep their devices and claims. Both files, or none: they are made in
+/// `out_dir.partial`, which is renamed. What an export that was killed has left
+/// there is removed first, and nothing else is.
 ///   InvalidArgument     an option is missing, or a text that plugins or
 ///                       drivers chose is not UTF-8
 ///   NotFound            there is no ledger
 ///   FailedPrecondition  a running process holds the ledger, its format is
-///                       newer, or something is in `out_dir`
+///                       newer, something is in `out_dir`, or at
+///                       `out_dir.partial` is what no export has left
 ///   DataLoss            the ledger is damaged
 ///   PermissionDenied, Unavailable  the files cannot be written
 DEVMGR_EXPORT absl::StatusOr<KubeletExport> ExportKubelet(
