@@ -8,6 +8,8 @@
 #include <devmgr/simulation.h>
 #include <fmt/core.h>
 #include <malloc.h>
+#include <sched.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <functional>
@@ -134,11 +136,15 @@ void Compute(double microseconds) {
   }
 }
 
-/// Does `work` ten times a second, as long as it lives.
+/// Does `work` ten times a second, as long as it lives, on a thread that gives
+/// way to others as that of lib/server does.
 class Busy {
  public:
   explicit Busy(const std::function<void()>& work)
       : thread_([this, work] {
+          const sched_param none{};
+          sched_setscheduler(0, SCHED_OTHER, &none);
+          setpriority(PRIO_PROCESS, 0, 10);
           for (auto next = steady_clock::now(); !stop_;
                next += milliseconds(100)) {
             work();
