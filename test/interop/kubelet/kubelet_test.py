@@ -4,13 +4,14 @@
 that is built on them, through all calls."""
 
 import os
+import subprocess
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
 
-from interop import PATIENCE, Program, main, run  # noqa: E402
+from interop import PATIENCE, Program, main, wait_for  # noqa: E402
 
 
 def answers(variable, options, devices, chosen, edits):
@@ -20,16 +21,22 @@ def answers(variable, options, devices, chosen, edits):
           'unknown device refused true', 'pre-start done']
 
 
-def official_kubelet(tap, folder, name, command, kubelet, expected):
-  """A stand-in for the kubelet takes a plugin through all calls."""
+def official_kubelet(tap, folder, name, command, kubelet, expected, socket=''):
+  """A stand-in for the kubelet takes a plugin through all calls. The plugin
+  begins when there is its `socket`: as a kubelet it removes all others first,
+  and with them one that a plugin is just making."""
+  stub = subprocess.Popen(kubelet, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+  if socket:
+    wait_for(lambda: os.path.exists(socket))
   plugin = Program(f'{folder}/{name}.log', *command)
   try:
-    done = run(kubelet, timeout=PATIENCE)
-    if not tap.equal(done.stdout.splitlines(), expected,
-                     f'the official stubs and {name}'):
-      print('# ' + done.stderr.replace('\n', '\n# '))
+    out, errors = stub.communicate(timeout=PATIENCE)
+    if not tap.equal(out.splitlines(), expected, f'the official stubs and {name}'):
+      print('# ' + errors.replace('\n', '\n# '))
       print('# ' + '\n# '.join(plugin.lines()))
   finally:
+    stub.kill()
     plugin.stop()
 
 
@@ -57,13 +64,13 @@ def test(setting):
         tap, folder, 'our fake plugin',
         [fake, '--resource', resource, '--root', folder, *flags],
         [go + '/kubelet', '--root', folder],
-        both_lives('example.com_gpu.sock', ours))
+        both_lives('example.com_gpu.sock', ours), folder + '/device-plugins/kubelet.sock')
   with tempfile.TemporaryDirectory(prefix='devmgr-', dir='/tmp') as folder:
     official_kubelet(
         tap, folder, 'the official plugin',
         [go + '/plugin', '--resource', resource, '--root', folder],
         [go + '/kubelet', '--root', folder],
-        both_lives('interop.sock', theirs))
+        both_lives('interop.sock', theirs), folder + '/device-plugins/kubelet.sock')
   for name, command, socket, round_of_calls in (
       ('our fake plugin in the directory',
        [fake, '--resource', resource, '--register', 'directory', *flags],
