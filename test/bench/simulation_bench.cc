@@ -180,8 +180,9 @@ void DecisionsBeside(Report& report) {
               std::nullopt});
   Samples computing;
   Samples beside;
-  const int decisions = report.brief() ? 5 : 300;
-  for (int i = 0; i < (report.brief() ? 1 : 50); ++i) {
+  // In short turns: how fast the machine is changes all the time.
+  const int decisions = report.brief() ? 5 : 60;
+  for (int i = 0; i < (report.brief() ? 1 : 250); ++i) {
     {
       const Busy other([each] { Compute(each); });
       Decide(node, decisions, &computing);
