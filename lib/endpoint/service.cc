@@ -503,7 +503,7 @@ absl::Status Service::SetObjects(const std::string& kind,
     all_named = all_named && !key.name.empty();
     named.insert(key);
   }
-  // Any of those that are here may be the one whose name is not known.
+  // Each object that is here may be the one without a readable name.
   if (!all_named) return first;
   const ResourceType* type = TypeOf(kind);
   for (const apistore::ObjectPtr& object : store_->All(*type)) {

@@ -14,7 +14,7 @@
 namespace devmgr::rpc {
 namespace {
 
-/// What tells processes apart, as far as it is known.
+/// Of a process: its user and its number, 0 and 0 where they are not known.
 using ProcessKey = std::pair<uid_t, pid_t>;
 
 ProcessKey KeyOf(const std::optional<PeerCredentials>& peer) {

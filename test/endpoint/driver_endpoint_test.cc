@@ -30,7 +30,7 @@ using ::testing::SizeIs;
 
 using Bed = endpoint::EndpointBed;
 
-/// A source whose next Snapshot takes its time.
+/// A source that delays its next Snapshot.
 class SlowSource final : public ObjectSource {
  public:
   void Publish(std::shared_ptr<const ObjectSnapshot> snapshot) {
