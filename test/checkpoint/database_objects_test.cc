@@ -9,11 +9,11 @@
 #include <gtest/gtest.h>
 #include <rocksdb/iostats_context.h>
 #include <rocksdb/perf_context.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <thread>
 #include <utility>
 

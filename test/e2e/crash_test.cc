@@ -5,11 +5,11 @@
 // these and its record. Whatever was answered before must hold afterwards.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <map>
 #include <optional>

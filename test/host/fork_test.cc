@@ -4,10 +4,10 @@
 // child has one thread and none of ours: it may exec or _exit, nothing else.
 #include <devmgr/device_manager.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -5,12 +5,12 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdio.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <memory>
 #include <set>
 #include <string>

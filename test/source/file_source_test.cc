@@ -4,8 +4,8 @@
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <stdio.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>

@@ -3,8 +3,8 @@
 // The program fake-device-plugin: flags, exit codes, events, signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <string>

@@ -3,8 +3,8 @@
 // The program fake-dra-driver: flags, exit codes, events, signals.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <fstream>
 #include <string>
 #include <vector>
