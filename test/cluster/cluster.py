@@ -17,6 +17,10 @@ from control_plane import NODE, ControlPlane  # noqa: E402
 CLASS = 'gpu.example.com'
 GPU = 'example.com/gpu'
 IMPLICIT = f'deviceclass.resource.kubernetes.io/{CLASS}'
+# Seconds. After outages of the server that follow each other within two minutes,
+# a reflector of client-go waits 30 to 60 s before it lists again, and so long the
+# scheduler binds nothing: the third of three outages of 5 s costs it 40 s.
+SCHEDULER_PATIENCE = 150
 
 
 def container(name, **keywords):
@@ -276,7 +280,8 @@ class Cluster:
 
   def ready(self, name):
     """Waits until the pod is bound and has all that it wants on the node."""
-    if not wait_for(lambda: self.bound(name)):
+    if not wait_for(lambda: self.bound(name), SCHEDULER_PATIENCE):
+      self.tap.note(f'the scheduler has not bound {name}:\n' + self.plane.tail('kube-scheduler'))
       return False
     return self.node.ctl('wait', 'pod', name, '--for=ready', '--timeout', '60s').returncode == 0
 
@@ -339,4 +344,4 @@ class Cluster:
     self.plane.stop()
 
 
-__all__ = ['CLASS', 'GPU', 'IMPLICIT', 'Cluster', 'Refused', 'container']
+__all__ = ['CLASS', 'GPU', 'IMPLICIT', 'SCHEDULER_PATIENCE', 'Cluster', 'Refused', 'container']

@@ -5,7 +5,7 @@ import collections
 import os
 
 from interop import wait_for
-from cluster import GPU, Refused, container
+from cluster import GPU, SCHEDULER_PATIENCE, Refused, container
 
 SCALE = float(os.environ.get('DEVMGR_TEST_SCALE', '1'))
 PODS = max(8, int(200 * SCALE))
@@ -75,7 +75,7 @@ class Load:
 
   def run_until(self, condition):
     """Goes on until `condition` or the end; whether that came in time."""
-    return wait_for(lambda: self.step_or_not() or condition())
+    return wait_for(lambda: self.step_or_not() or condition(), SCHEDULER_PATIENCE)
 
   def progress(self):
     return len(self.claims)

@@ -91,7 +91,7 @@ def requests_of_a_life(cluster, before):
         each['verb'] not in ('list', 'watch')):
       ours[' '.join((each['verb'], what['resource'], what.get('subresource', ''))).strip()] += 1
   listed = ', '.join(f'{count} {what}' for what, count in sorted(ours.items()))
-  print(f'# requests of a pod\'s life: {listed}; the kubelet: {kubelets}', flush=True)
+  cluster.tap.note(f'requests of a pod\'s life: {listed}; the kubelet: {kubelets}')
   cluster.check(0 < sum(ours.values()) <= kubelets,
                 'node agent: no more requests than the kubelet has for a pod', listed)
 

@@ -18,9 +18,14 @@ class Tap:
     print(f'{"ok" if good else "not ok"} {self._count} - {name}', flush=True)
     if not good:
       self._failed += 1
-      for line in str(detail).rstrip().splitlines():
-        print(f'# {line}', flush=True)
+      self.note(detail)
     return good
+
+  @staticmethod
+  def note(text):
+    """Lines for the reader, which are no case."""
+    for line in str(text).rstrip().splitlines():
+      print(f'# {line}', flush=True)
 
   def equal(self, got, want, name):
     return self.check(got == want, name, f'got:  {got!r}\nwant: {want!r}')
