@@ -44,6 +44,9 @@ struct Limits {
   std::uint64_t steps = 1'000'000;
   /// Ends the search once it is true. Borrowed for the call; may be null.
   const std::atomic<bool>* interrupted = nullptr;
+  /// Called before each step, where a search in no hurry may pause. Null:
+  /// nothing is.
+  std::function<void()> before_step = nullptr;
 };
 
 /// What is made of a selector that fails on a device, as on a missing

@@ -300,6 +300,7 @@ Search::Signal Search::Pop(Signal signal) {
 }
 
 bool Search::Tick() {
+  if (limits_.before_step) limits_.before_step();
   if (limits_.interrupted != nullptr && limits_.interrupted->load()) {
     error_ =
         CancelledError("the caller ended the search after {} steps", steps_);

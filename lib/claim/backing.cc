@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "claim/backing.h"
 
-#include <devmgr/manifests.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "api/names.h"
+#include "claim/device_class.h"
 #include "common/status.h"
 
 namespace devmgr::claim {
@@ -71,11 +74,12 @@ Candidates CandidatesOf(const ResourceName& resource,
   candidates.plugin = device::HasPlugin(state);
   candidates.plugin_awaited = state == device::EndpointState::kRestored ||
                               state == device::EndpointState::kStopped;
-  for (const auto& [name, item] : classes) {
-    candidates.device_class =
-        candidates.device_class || item->extended_resource_name == resource ||
-        ImplicitResourceName(item->metadata.name) == resource;
-  }
+  const std::string_view implicit = ClassOfImplicitName(resource.value);
+  candidates.device_class =
+      (!implicit.empty() && classes.contains({"", std::string(implicit)})) ||
+      std::any_of(classes.begin(), classes.end(), [&](const auto& entry) {
+        return entry.second->extended_resource_name == resource.value;
+      });
   return candidates;
 }
 

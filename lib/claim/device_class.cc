@@ -21,6 +21,11 @@ std::int64_t CreatedAt(const DeviceClass& item) {
       .value_or(std::numeric_limits<std::int64_t>::min());
 }
 
+/// Of two classes with one explicit name, in the order of their own names.
+bool GivesWayTo(const DeviceClass* owner, const DeviceClass& item) {
+  return owner == nullptr || CreatedAt(*owner) < CreatedAt(item);
+}
+
 }  // namespace
 
 std::map<ResourceName, const DeviceClass*> ClassesByResource(
@@ -29,15 +34,10 @@ std::map<ResourceName, const DeviceClass*> ClassesByResource(
   for (const auto& [name, item] : classes) {  // in order of their names
     if (item->extended_resource_name.empty()) continue;
     const DeviceClass*& owner = owners[item->extended_resource_name];
-    if (owner == nullptr || CreatedAt(*owner) < CreatedAt(*item)) {
-      owner = item.get();
-    }
+    if (GivesWayTo(owner, *item)) owner = item.get();
   }
   return owners;
 }
-
-ResourceClasses::ResourceClasses(const ObjectMap<DeviceClass>& classes)
-    : classes_(classes), explicit_(ClassesByResource(classes)) {}
 
 const DeviceClass* ResourceClasses::Find(const ResourceName& resource) const {
   if (!api::CanBeDraExtendedResource(resource)) return nullptr;
@@ -45,8 +45,12 @@ const DeviceClass* ResourceClasses::Find(const ResourceName& resource) const {
     const auto found = classes_.find({"", std::string(name)});
     return found != classes_.end() ? found->second.get() : nullptr;
   }
-  const auto found = explicit_.find(resource);
-  return found != explicit_.end() ? found->second : nullptr;
+  const DeviceClass* owner = nullptr;
+  for (const auto& [name, item] : classes_) {
+    const bool has_it = item->extended_resource_name == resource.value;
+    if (has_it && GivesWayTo(owner, *item)) owner = item.get();
+  }
+  return owner;
 }
 
 std::string ResourceClasses::WhyNone(const ResourceName& resource) const {

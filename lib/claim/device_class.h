@@ -23,7 +23,8 @@ std::map<ResourceName, const DeviceClass*> ClassesByResource(
 /// not. Borrows the classes.
 class ResourceClasses {
  public:
-  explicit ResourceClasses(const ObjectMap<DeviceClass>& classes);
+  explicit ResourceClasses(const ObjectMap<DeviceClass>& classes)
+      : classes_(classes) {}
 
   /// Null: no class has the name.
   const DeviceClass* Find(const ResourceName& resource) const;
@@ -33,7 +34,6 @@ class ResourceClasses {
 
  private:
   const ObjectMap<DeviceClass>& classes_;
-  std::map<ResourceName, const DeviceClass*> explicit_;
 };
 
 /// The class that an implicit name means; empty: it is none.

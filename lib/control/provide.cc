@@ -188,7 +188,11 @@ class ClaimProvider::Attempt {
       provision.claims.push_back(claims_[i].metadata.FullName());
       auto record = std::make_shared<LocalClaimRecord>(std::move(records_[i]));
       record->uid.value = claims_[i].metadata.uid;
-      DEVMGR_ASSIGN_OR_RETURN(record->object, AsStored(claims_[i]));
+      if (input_.read_back) {
+        DEVMGR_ASSIGN_OR_RETURN(record->object, AsStored(claims_[i]));
+      } else {
+        record->object = std::make_shared<const ResourceClaim>(claims_[i]);
+      }
       provision.changes.push_back(state::PutLocalClaim{std::move(record)});
     }
     return provision;
@@ -487,6 +491,7 @@ absl::StatusOr<Provision> ClaimProvider::Provide(const Pod& pod,
   allocator::Options options;
   options.limits.steps = input.steps.value_or(steps_);
   options.limits.interrupted = input.interrupted;
+  options.limits.before_step = input.before_step;
   options.explain = true;
   options.selectors = &selectors_;
   if (input.admits) {

@@ -63,6 +63,8 @@ struct ProvideInput {
   std::optional<std::uint64_t> steps = std::nullopt;
   /// Ends the search once it is true. Borrowed for the call; may be null.
   const std::atomic<bool>* interrupted = nullptr;
+  /// As allocator::Limits has it.
+  std::function<void()> before_step = nullptr;
   QuotaRule quota_rule = QuotaRule::kStrict;
   /// Whether a device may be chosen for a request that the container uses.
   /// Null: each may.
@@ -72,6 +74,10 @@ struct ProvideInput {
   /// Searches among all devices, as if no claim held any. What is found cannot
   /// be committed.
   bool none_held = false;
+  /// Claims come as they would be read back from the ledger, or it is an error
+  /// that they cannot. False: as they were made, which is enough for what is
+  /// never committed.
+  bool read_back = true;
 };
 
 /// What could be had of drivers at a moment: by driver, or

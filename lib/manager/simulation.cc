@@ -10,6 +10,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "common/status.h"
@@ -44,6 +45,25 @@ class Running {
  private:
   std::atomic<int>& count_;
   const int number_;
+};
+
+/// Sleeps a moment after each quarter of a millisecond of work. The kernel does
+/// a part of a decision's sync on a thread that may wait for the very processor
+/// on which a simulation runs, and waits there for up to a tick (4 ms). A lower
+/// priority is no way out: a thread that has it may be kept from a processor
+/// while it holds the lock of the heap, which decisions need, too.
+class GiveWay {
+ public:
+  void operator()() {
+    if (steady_clock::now() < until_) return;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    until_ = steady_clock::now() + kWork;
+  }
+
+ private:
+  using steady_clock = std::chrono::steady_clock;
+  static constexpr std::chrono::microseconds kWork{250};
+  steady_clock::time_point until_ = steady_clock::now() + kWork;
 };
 
 /// By the worst of its verdicts.
@@ -130,6 +150,8 @@ absl::StatusOr<Simulation> Manager::Simulate(
   simulation::NodeMoment moment = OnLoop([&] { return MomentNow(); });
   moment.random = [bits = std::make_shared<std::mt19937_64>(
                        std::random_device()())] { return (*bits)(); };
+  // Copied, and one all the same.
+  moment.pause = [give_way = std::make_shared<GiveWay>()] { (*give_way)(); };
   SimulationRequest limited = request;
   if (limited.stop == nullptr) {
     limited.stop = std::make_shared<std::atomic<bool>>(false);

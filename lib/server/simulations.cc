@@ -2,7 +2,6 @@
 #include "server/simulations.h"
 
 #include <devmgr/cel.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
@@ -15,7 +14,6 @@ namespace devmgr::server {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestDeadline{60'000};
-constexpr int kNice = 10;
 
 /// Puts objects where a request has them. False: it has no use for the kind.
 struct Collector {
@@ -166,8 +164,6 @@ void Simulations::Run(const pb::SimulateRequest& request, Done done) {
   }
   if (executor_ == nullptr) {
     executor_ = ThreadExecutor::Start("devmgr-simulate");
-    // It gives way to decisions. With 0 it is this thread's alone.
-    executor_->Post([] { setpriority(PRIO_PROCESS, 0, kNice); });
   }
   executor_->Post([this, request, done = std::move(done),
                    counted = *std::move(counted)]() mutable {

@@ -69,6 +69,9 @@ struct NodeMoment {
   std::map<std::string, std::int64_t> local_sets;
   std::int64_t now_ms = 0;
   std::function<std::uint64_t()> random;  ///< For UIDs and names.
+  /// Called before each pod and each step of a search, where a simulation gives
+  /// way to decisions. Null: it does not.
+  std::function<void()> pause;
 };
 
 }  // namespace devmgr::simulation

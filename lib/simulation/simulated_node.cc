@@ -366,6 +366,7 @@ control::ProvideInput SimulatedNode::ProvideInput() const {
   input.hardware = published_.get();
   input.evictions = &evictions_;
   input.quota_rule = moment_->quota_rule;
+  input.read_back = false;
   return input;
 }
 

@@ -166,6 +166,7 @@ class Trials::One {
     control::ProvideInput input = node_.ProvideInput();
     input.steps = trials_.left_;
     input.interrupted = trials_.stop_;
+    input.before_step = moment_.pause;
     auto provision = Provide(input);
     trials_.left_ -= std::min(trials_.left_, result_.steps);
     if (!provision.ok()) {
@@ -535,6 +536,7 @@ class Trials::One {
 };
 
 absl::StatusOr<SimulatedPod> Trials::Try(Pod pod, SimulatedNode& node) {
+  if (node.moment().pause) node.moment().pause();
   DEVMGR_RETURN_IF_ERROR(GiveIdentity(node, &pod));
   const ObjectName name = pod.metadata.FullName();
   One one(*this, node, std::move(pod));

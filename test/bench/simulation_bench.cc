@@ -9,10 +9,8 @@
 #include <fmt/core.h>
 #include <malloc.h>
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -128,30 +126,21 @@ void Simulate(DeviceManager& manager) {
   }
 }
 
-/// Takes a processor for that long.
-void Compute(double microseconds) {
-  const auto end = steady_clock::now() +
-                   std::chrono::duration<double, std::micro>(microseconds);
-  while (steady_clock::now() < end) {
-  }
-}
-
-/// Does `work` ten times a second, as long as it lives, on a thread that gives
-/// way to others as that of lib/server does.
-class Busy {
+/// Simulates ten times a second, as long as it lives.
+class Simulator {
  public:
-  explicit Busy(const std::function<void()>& work)
-      : thread_([this, work] {
+  explicit Simulator(DeviceManager& manager)
+      : thread_([this, &manager] {
+          // As in a daemon, whatever the priority of what is measured.
           const sched_param none{};
           sched_setscheduler(0, SCHED_OTHER, &none);
-          setpriority(PRIO_PROCESS, 0, 10);
-          for (auto next = steady_clock::now(); !stop_;
-               next += milliseconds(100)) {
-            work();
+          for (auto next = steady_clock::now(); !stop_;) {
+            Simulate(manager);
+            next += milliseconds(100);
             std::this_thread::sleep_until(next);
           }
         }) {}
-  ~Busy() {
+  ~Simulator() {
     stop_ = true;
     thread_.join();
   }
@@ -175,27 +164,22 @@ void DecisionsBeside(Report& report) {
   for (int i = 0; i < (report.brief() ? 1 : 50); ++i) {
     simulated.Add(Microseconds([&] { Simulate(node.manager()); }));
   }
-  const double each = simulated.Median();
-  report.Add({"100 pods simulated", "ms", each / 1'000, std::nullopt, "",
-              std::nullopt});
-  Samples computing;
+  report.Add({"100 pods simulated", "ms", simulated.Median() / 1'000,
+              std::nullopt, "", std::nullopt});
+  Samples alone;
   Samples beside;
   // In short turns: how fast the machine is changes all the time.
   const int decisions = report.brief() ? 5 : 60;
   for (int i = 0; i < (report.brief() ? 1 : 250); ++i) {
-    {
-      const Busy other([each] { Compute(each); });
-      Decide(node, decisions, &computing);
-    }
-    const Busy simulator([&] { Simulate(node.manager()); });
+    Decide(node, decisions, &alone);
+    const Simulator simulator(node.manager());
     Decide(node, decisions, &beside);
   }
   for (const double q : {0.5, 0.99}) {
-    const double limit = computing.Quantile(q);
+    const double limit = alone.Quantile(q);
     report.Add({fmt::format("a pod's admission beside 10 such a second, {}",
                             q == 0.5 ? "median" : "p99"),
-                "us", beside.Quantile(q), limit,
-                "beside a thread that computes as long",
+                "us", beside.Quantile(q), limit, "without simulations",
                 q == 0.5 ? std::nullopt : std::optional(1.1 * limit)});
   }
 }
