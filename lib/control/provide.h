@@ -63,8 +63,6 @@ struct ProvideInput {
   std::optional<std::uint64_t> steps = std::nullopt;
   /// Ends the search once it is true. Borrowed for the call; may be null.
   const std::atomic<bool>* interrupted = nullptr;
-  /// As allocator::Limits has it.
-  std::function<void()> before_step = nullptr;
   QuotaRule quota_rule = QuotaRule::kStrict;
   /// Whether a device may be chosen for a request that the container uses.
   /// Null: each may.
@@ -74,6 +72,8 @@ struct ProvideInput {
   /// Searches among all devices, as if no claim held any. What is found cannot
   /// be committed.
   bool none_held = false;
+  /// As allocator::Limits has it.
+  std::function<void()> before_step = nullptr;
   /// Claims come as they would be read back from the ledger, or it is an error
   /// that they cannot. False: as they were made, which is enough for what is
   /// never committed.

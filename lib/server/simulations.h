@@ -28,7 +28,7 @@ pb::SimulateRequest ToProto(const SimulationDocuments& request);
 
 /// Simulations for clients: on a thread of their own, one after the other, so
 /// that no other caller waits for one and they take one core at most. The
-/// thread is there from the first one on, and has a lower priority than others.
+/// thread is there from the first one on.
 class Simulations {
  public:
   /// `manager` is borrowed.

@@ -207,6 +207,15 @@ TEST_F(SimulateTest, AL184IsEndedFromOutside) {
   EXPECT_EQ(result->pods[0].verdict.reason, kInterruptedReason);
 }
 
+TEST_F(SimulateTest, MayPauseBeforeEachPodAndEachStepOfASearch) {
+  Add(std::string(kClass) + Slice("n1", 3));
+  std::uint64_t pauses = 0;
+  moment_.pause = [&] { ++pauses; };
+  const auto result = Try(GpuPod("a", 1) + GpuPod("b", 3));
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(pauses, 2 + result->pods[0].steps + result->pods[1].steps);
+}
+
 TEST_F(SimulateTest, AQuotaIsNamedByItsKey) {
   Add(std::string(kClass) + Slice("n1", 8) +
       "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: "
