@@ -2,6 +2,7 @@
 #include "e2e/daemon.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/wait.h>
@@ -256,7 +257,7 @@ std::string TreeOf(const fs::path& folder) {
   }
   std::string text;
   for (const auto& [name, content] : files) {
-    text += name + "\n" + content + "\n";
+    text += fmt::format("{}\n{}\n", name, content);
   }
   return text;
 }

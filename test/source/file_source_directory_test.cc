@@ -147,7 +147,7 @@ class ConfigMapTest : public FileSourceTest {
     const std::string version = fmt::format("..v{}", ++version_);
     fs::create_directory(folder_ / version);
     for (const auto& [name, text] : files) {
-      folder_.Write(version + "/" + name, text);
+      folder_.Write(fmt::format("{}/{}", version, name), text);
     }
     fs::create_directory_symlink(version, folder_ / "..data_tmp");
     fs::rename(folder_ / "..data_tmp", folder_ / "..data");
