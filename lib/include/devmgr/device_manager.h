@@ -232,7 +232,10 @@ class DEVMGR_EXPORT DeviceManager {
   /// decided: no write, no call, no event, no place in the queue. The functions
   /// are those of admission; what plugins would prefer or answer is not asked.
   /// Runs on the calling thread, for `deadline` at most, on what the manager
-  /// knows at one moment; waits for the manager's thread for that alone.
+  /// knows at one moment; waits for the manager's thread for that alone. Sleeps
+  /// for moments in between, so that decisions are not kept waiting. A caller's
+  /// thread of low priority is worse for these than one of the same: it may be
+  /// kept from a processor while it holds the lock of the heap.
   ///   InvalidArgument    the request cannot be meant; the message names what
   ///   NotFound           a pod of `view.minus` is not known
   ///   ResourceExhausted  kMostSimulations are running
