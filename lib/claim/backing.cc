@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -74,12 +73,7 @@ Candidates CandidatesOf(const ResourceName& resource,
   candidates.plugin = device::HasPlugin(state);
   candidates.plugin_awaited = state == device::EndpointState::kRestored ||
                               state == device::EndpointState::kStopped;
-  const std::string_view implicit = ClassOfImplicitName(resource.value);
-  candidates.device_class =
-      (!implicit.empty() && classes.contains({"", std::string(implicit)})) ||
-      std::any_of(classes.begin(), classes.end(), [&](const auto& entry) {
-        return entry.second->extended_resource_name == resource.value;
-      });
+  candidates.device_class = ResourceClasses(classes).Find(resource) != nullptr;
   return candidates;
 }
 
