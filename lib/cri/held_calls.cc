@@ -9,7 +9,7 @@
 namespace devmgr::cri {
 namespace {
 
-using Clock = Loop::Clock;
+using Clock = http2::Loop::Clock;
 
 /// What the runtime and the way back are left of the caller's time.
 constexpr std::chrono::seconds kReserve{5};
@@ -18,18 +18,19 @@ constexpr std::chrono::milliseconds kNoTime{1};
 /// Deadlines beyond are as good as none, and would overflow.
 constexpr std::chrono::hours kLongest{24 * 365 * 10};
 
-std::string PathOf(const Headers& request) {
-  const std::string* path = FindHeader(request, ":path");
+std::string PathOf(const http2::Headers& request) {
+  const std::string* path = http2::FindHeader(request, ":path");
   return path == nullptr ? "" : *path;
 }
 
 }  // namespace
 
-std::optional<Clock::time_point> DeadlineOf(const Headers& request,
+std::optional<Clock::time_point> DeadlineOf(const http2::Headers& request,
                                             Clock::time_point now) {
-  const std::string* value = FindHeader(request, "grpc-timeout");
+  const std::string* value = http2::FindHeader(request, "grpc-timeout");
   if (value == nullptr) return std::nullopt;
-  const std::optional<std::chrono::nanoseconds> timeout = ParseTimeout(*value);
+  const std::optional<std::chrono::nanoseconds> timeout =
+      http2::ParseTimeout(*value);
   if (!timeout || *timeout > kLongest) return std::nullopt;
   return now + *timeout;
 }
@@ -65,7 +66,7 @@ class HeldCalls::Ticket {
 
  private:
   HeldCalls* const held_calls_;
-  const std::shared_ptr<Mailbox> mailbox_;
+  const std::shared_ptr<http2::Mailbox> mailbox_;
   const std::uint64_t call_;
   std::atomic<bool> used_ = false;
 };
@@ -83,7 +84,7 @@ absl::Status HeldBytes::Take(std::size_t count) {
   return absl::OkStatus();
 }
 
-HeldCall::HeldCall(HeldCalls& held_calls, const Headers& request,
+HeldCall::HeldCall(HeldCalls& held_calls, const http2::Headers& request,
                    Decided decided)
     : held_calls_(held_calls),
       decided_(std::move(decided)),
@@ -103,7 +104,7 @@ CriCall HeldCall::Describe(std::string message) {
   CriCall call;
   call.id = id_;
   call.method = PathOf(request_);
-  for (Header& header : request_) {
+  for (http2::Header& header : request_) {
     if (header.name.starts_with(':')) continue;
     call.metadata.emplace_back(std::move(header.name), std::move(header.value));
   }
@@ -119,8 +120,8 @@ CriCall HeldCall::Describe(std::string message) {
 
 absl::Status HeldCall::Ask(const std::string& body) {
   absl::StatusOr<std::string> message =
-      ReadOnlyMessage(body, FindHeader(request_, "grpc-encoding"),
-                      held_calls_.options_.max_held_bytes);
+      http2::ReadOnlyMessage(body, http2::FindHeader(request_, "grpc-encoding"),
+                             held_calls_.options_.max_held_bytes);
   if (!message.ok()) {
     phase_ = Phase::kOver;
     return message.status();
@@ -171,14 +172,15 @@ std::optional<std::chrono::nanoseconds> HeldCall::TimeLeft() const {
   return *deadline_ - now;
 }
 
-void HeldCall::ObserveHeaders(const Headers& headers) {
-  const std::string* encoding = FindHeader(headers, "grpc-encoding");
+void HeldCall::ObserveHeaders(const http2::Headers& headers) {
+  const std::string* encoding = http2::FindHeader(headers, "grpc-encoding");
   if (encoding != nullptr) answer_encoding_ = *encoding;
 }
 
 void HeldCall::ObserveData(std::string_view bytes) {
   if (phase_ != Phase::kForwarded || answer_too_large_) return;
-  const std::size_t limit = held_calls_.options_.max_held_bytes + kPrefixBytes;
+  const std::size_t limit =
+      held_calls_.options_.max_held_bytes + http2::kPrefixBytes;
   if (answer_.size() + bytes.size() > limit || !kept_.Take(bytes.size()).ok()) {
     answer_too_large_ = true;
     answer_ = std::string();
@@ -195,7 +197,7 @@ void HeldCall::End(const absl::Status& status, bool answered) {
   held_calls_.undecided_.erase(id_);
   CriOutcome outcome{status, forwarded_, answered, ""};
   if (status.ok() && !answer_too_large_) {
-    absl::StatusOr<std::string> message = ReadOnlyMessage(
+    absl::StatusOr<std::string> message = http2::ReadOnlyMessage(
         answer_, answer_encoding_.empty() ? nullptr : &answer_encoding_,
         held_calls_.options_.max_held_bytes);
     // An answer that cannot be read is none to us; the caller has it.
@@ -204,13 +206,13 @@ void HeldCall::End(const absl::Status& status, bool answered) {
   held_calls_.options_.interceptor->OnEnd(id_, outcome);
 }
 
-std::unique_ptr<HeldCall> HeldCalls::Hold(const Headers& request,
+std::unique_ptr<HeldCall> HeldCalls::Hold(const http2::Headers& request,
                                           HeldCall::Decided decided) {
   if (options_.intercept.count(PathOf(request)) == 0) return nullptr;
   return std::make_unique<HeldCall>(*this, request, std::move(decided));
 }
 
-absl::Status HeldCalls::Unreadable(const Headers& request,
+absl::Status HeldCalls::Unreadable(const http2::Headers& request,
                                    const absl::Status& why) {
   if (options_.refuse_unreadable) {
     return WithContext(why, "the request cannot be read");

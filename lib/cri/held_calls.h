@@ -15,8 +15,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "cri/grpc_message.h"
-#include "cri/loop.h"
+#include "http2/grpc_message.h"
+#include "http2/loop.h"
 
 namespace devmgr::cri {
 
@@ -35,12 +35,13 @@ struct Counters {
 };
 
 /// When the caller of a request that comes now stops waiting; nothing: never.
-std::optional<Loop::Clock::time_point> DeadlineOf(const Headers& request,
-                                                  Loop::Clock::time_point now);
+std::optional<http2::Loop::Clock::time_point> DeadlineOf(
+    const http2::Headers& request, http2::Loop::Clock::time_point now);
 /// By when it is to have an answer of ours: 5 s before, or after half of the
 /// time, whichever is later.
-Loop::Clock::time_point LatestAnswer(Loop::Clock::time_point now,
-                                     Loop::Clock::time_point deadline);
+http2::Loop::Clock::time_point LatestAnswer(
+    http2::Loop::Clock::time_point now,
+    http2::Loop::Clock::time_point deadline);
 
 class HeldCalls;
 
@@ -69,7 +70,8 @@ class HeldCall {
   /// Runs on the loop, once, unless the call ends before.
   using Decided = std::function<void(CriDecision)>;
 
-  HeldCall(HeldCalls& held_calls, const Headers& request, Decided decided);
+  HeldCall(HeldCalls& held_calls, const http2::Headers& request,
+           Decided decided);
   /// Ends it as given up by the caller, if nothing else did.
   ~HeldCall();
   HeldCall(const HeldCall&) = delete;
@@ -85,7 +87,7 @@ class HeldCall {
   /// next to no time has passed.
   std::optional<std::chrono::nanoseconds> TimeLeft() const;
 
-  void ObserveHeaders(const Headers& headers);
+  void ObserveHeaders(const http2::Headers& headers);
   void ObserveData(std::string_view bytes);
   /// Only the first counts. Tells the interceptor if it was asked.
   void End(const absl::Status& status, bool answered);
@@ -98,13 +100,13 @@ class HeldCall {
 
   HeldCalls& held_calls_;
   Decided decided_;
-  Headers request_;
-  const Loop::Clock::time_point came_;
-  std::optional<Loop::Clock::time_point> deadline_;
+  http2::Headers request_;
+  const http2::Loop::Clock::time_point came_;
+  std::optional<http2::Loop::Clock::time_point> deadline_;
   Phase phase_ = Phase::kCollecting;
   std::uint64_t id_ = 0;  ///< 0 until it was asked about.
   bool forwarded_ = false;
-  Loop::TimerId timer_ = 0;
+  http2::Loop::TimerId timer_ = 0;
   HeldBytes kept_;      ///< Of the answer.
   std::string answer_;  ///< With prefix, as it came.
   std::string answer_encoding_;
@@ -115,21 +117,23 @@ class HeldCall {
 class HeldCalls {
  public:
   /// All borrowed.
-  HeldCalls(const CriProxyOptions& options, Loop& loop, Counters& counters)
+  HeldCalls(const CriProxyOptions& options, http2::Loop& loop,
+            Counters& counters)
       : options_(options), loop_(loop), counters_(counters) {}
 
   /// Null when no interceptor wants to hear of such calls.
-  std::unique_ptr<HeldCall> Hold(const Headers& request,
+  std::unique_ptr<HeldCall> Hold(const http2::Headers& request,
                                  HeldCall::Decided decided);
 
   /// What becomes of a call that cannot be read: OK to pass it on.
-  absl::Status Unreadable(const Headers& request, const absl::Status& why);
+  absl::Status Unreadable(const http2::Headers& request,
+                          const absl::Status& why);
 
   void BackendConnected();
   void BackendLost(const absl::Status& why);
 
   const CriProxyOptions& options() const { return options_; }
-  Loop& loop() { return loop_; }
+  http2::Loop& loop() { return loop_; }
   /// Runs when the runtime was lost, and when it is there for the first time
   /// or again.
   void OnBackendChange(std::function<void()> run) {
@@ -145,7 +149,7 @@ class HeldCalls {
   void OnDecision(std::uint64_t call, CriDecision decision);
 
   const CriProxyOptions& options_;
-  Loop& loop_;
+  http2::Loop& loop_;
   Counters& counters_;
   bool backend_reachable_ = false;
   std::function<void()> on_backend_change_ = [] {};

@@ -24,7 +24,8 @@ constexpr std::size_t kMaxPings = 1024;
 /// "Any number", in SETTINGS.
 constexpr std::uint32_t kUnlimited = std::numeric_limits<std::uint32_t>::max();
 /// Of a GOAWAY that only says that the last one will follow.
-constexpr StreamId kLastStreamOfAll = std::numeric_limits<StreamId>::max();
+constexpr http2::StreamId kLastStreamOfAll =
+    std::numeric_limits<http2::StreamId>::max();
 constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
 
 }  // namespace
@@ -36,8 +37,8 @@ Link::Link(UniqueFd caller, HeldCalls& held_calls,
       over_(std::move(over)),
       client_side_(std::make_unique<Side>(this, true)),
       backend_side_(std::make_unique<Side>(this, false)),
-      client_(std::make_unique<Http2Session>(
-          Http2Session::Role::kServer, std::move(caller), loop_,
+      client_(std::make_unique<http2::Session>(
+          http2::Session::Role::kServer, std::move(caller), loop_,
           client_side_.get(), client_side_.get())),
       client_header_list_(kUnlimited) {}
 
@@ -66,8 +67,8 @@ void Link::OnClientReady(std::uint32_t events) {
   bool gone = false;
   if ((events & (EPOLLIN | kGone)) != 0) {
     // Who hung up before he was read has asked for nothing.
-    gone =
-        !client_started_ || client_->Read() != Http2Session::ReadResult::kMore;
+    gone = !client_started_ ||
+           client_->Read() != http2::Session::ReadResult::kMore;
   }
   if (!gone) return Settle();
   FlushBoth();
@@ -75,16 +76,16 @@ void Link::OnClientReady(std::uint32_t events) {
 }
 
 void Link::OnBackendReady(std::uint32_t events) {
-  Http2Session& session = backend_->session;
+  http2::Session& session = backend_->session;
   if ((events & EPOLLOUT) != 0) session.SocketHasRoom();
   if ((events & (EPOLLIN | kGone)) != 0) {
     switch (session.Read()) {
-      case Http2Session::ReadResult::kMore:
+      case http2::Session::ReadResult::kMore:
         break;
-      case Http2Session::ReadResult::kEnd:
+      case http2::Session::ReadResult::kEnd:
         LoseBackend(UnavailableError("it closed the connection"));
         break;
-      case Http2Session::ReadResult::kBroken:
+      case http2::Session::ReadResult::kBroken:
         LoseBackend(UnavailableError("the connection broke"));
         break;
     }
@@ -130,7 +131,7 @@ void Link::OnBackendSettings() {
   SubmitWaiting();
 }
 
-void Link::OnBackendGoaway(StreamId last, std::uint32_t error,
+void Link::OnBackendGoaway(http2::StreamId last, std::uint32_t error,
                            std::string_view debug) {
   state_ = BackendState::kLeaving;
   if (last == kLastStreamOfAll) {
@@ -142,13 +143,13 @@ void Link::OnBackendGoaway(StreamId last, std::uint32_t error,
   SubmitWaiting();
 }
 
-void Link::OnClientPing(const Ping& ping, bool ack) {
+void Link::OnClientPing(const http2::Ping& ping, bool ack) {
   if (ack) {
     if (backend_ != nullptr) backend_->session.SubmitPing(ping, true);
     return;
   }
   if (backend_ == nullptr) return client_->SubmitPing(ping, true);
-  switch (pings_.Come(ping, !by_backend_.empty(), Loop::Clock::now())) {
+  switch (pings_.Come(ping, !by_backend_.empty(), http2::Loop::Clock::now())) {
     case Pings::Way::kForward:
       return backend_->session.SubmitPing(ping, false);
     case Pings::Way::kAnswer:
@@ -158,13 +159,14 @@ void Link::OnClientPing(const Ping& ping, bool ack) {
   }
 }
 
-void Link::OnBackendPing(const Ping& ping, bool ack) {
+void Link::OnBackendPing(const http2::Ping& ping, bool ack) {
   if (!ack) return client_->SubmitPing(ping, false);
   AnswerPings();
 }
 
 void Link::AnswerPings() {
-  for (const Ping& ping : pings_.Answered()) client_->SubmitPing(ping, true);
+  for (const http2::Ping& ping : pings_.Answered())
+    client_->SubmitPing(ping, true);
 }
 
 absl::Status Link::AboutBackend(const absl::Status& why) const {
@@ -219,9 +221,9 @@ void Link::LookForBackend() {
 }
 
 /// Earlier if somebody's patience ends before.
-Loop::Clock::time_point Link::NextLook() {
-  auto next = Loop::Clock::now() + kLookAgain;
-  for (const StreamId id : waiting_) {
+http2::Loop::Clock::time_point Link::NextLook() {
+  auto next = http2::Loop::Clock::now() + kLookAgain;
+  for (const http2::StreamId id : waiting_) {
     const Stream* stream = Find(id, true);
     if (stream != nullptr && stream->patience) {
       next = std::min(next, *stream->patience);
@@ -245,7 +247,7 @@ void Link::Settle() {
     LoseBackend(UnavailableError("the connection ended"));
     FlushBoth();
   }
-  for (const StreamId id : dead_) {
+  for (const http2::StreamId id : dead_) {
     const auto it = streams_.find(id);
     if (it == streams_.end()) continue;
     by_backend_.erase(it->second->backend);

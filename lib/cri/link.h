@@ -10,10 +10,10 @@
 
 #include "common/unique_fd.h"
 #include "cri/held_calls.h"
-#include "cri/http2_session.h"
-#include "cri/loop.h"
 #include "cri/pings.h"
 #include "cri/stream.h"
+#include "http2/loop.h"
+#include "http2/session.h"
 
 namespace devmgr::cri {
 
@@ -29,7 +29,7 @@ namespace devmgr::cri {
 /// While it is absent, the next call tries to connect. Sessions only note what
 /// they hear of it while they read or write; what destroys anything happens in
 /// Settle, at the end of each event.
-class Link final : public Buried {
+class Link final : public http2::Buried {
  public:
   /// `over` runs last, when the link has closed everything; bury it then.
   Link(UniqueFd caller, HeldCalls& held_calls, std::function<void(Link*)> over);
@@ -55,33 +55,33 @@ class Link final : public Buried {
   void OnBackendReady(std::uint32_t events);
   void OnClientSettings();
   void OnBackendSettings();
-  void OnBackendGoaway(StreamId last, std::uint32_t error,
+  void OnBackendGoaway(http2::StreamId last, std::uint32_t error,
                        std::string_view debug);
-  void OnClientPing(const Ping& ping, bool ack);
-  void OnBackendPing(const Ping& ping, bool ack);
+  void OnClientPing(const http2::Ping& ping, bool ack);
+  void OnBackendPing(const http2::Ping& ping, bool ack);
   void AnswerPings();
   void StartClient();
   absl::Status ConnectBackend();
   void LoseBackend(const absl::Status& why);
   absl::Status AboutBackend(const absl::Status& why) const;
   void LookForBackend();
-  Loop::Clock::time_point NextLook();
+  http2::Loop::Clock::time_point NextLook();
   void Settle();
   void FlushBoth();
   void End();
 
   // link_calls.cc: calls.
-  void OnClientHeaders(StreamId id, Headers headers, bool end);
+  void OnClientHeaders(http2::StreamId id, http2::Headers headers, bool end);
   void OnClientData(Stream& stream, std::string_view bytes);
   void OnRequestEnded(Stream& stream);
   void OnClientStreamClosed(Stream& stream, std::uint32_t error);
-  void OnBackendHeaders(Stream& stream, Headers headers, bool end);
+  void OnBackendHeaders(Stream& stream, http2::Headers headers, bool end);
   void OnBackendData(Stream& stream, std::string_view bytes);
   void OnAnswerEnded(Stream& stream);
   void OnBackendStreamClosed(Stream& stream, std::uint32_t error);
   void OnSent(Stream& stream, bool to_client, std::size_t count);
   void OnEndSent(Stream& stream, bool to_client);
-  void OnDecision(StreamId client, CriDecision decision);
+  void OnDecision(http2::StreamId client, CriDecision decision);
   void PassUnread(Stream& stream, const absl::Status& why);
   void Forward(Stream& stream);
   void SubmitWaiting();
@@ -92,14 +92,14 @@ class Link final : public Buried {
   void ResetClient(Stream& stream, std::uint32_t error);
   void ResetBackend(Stream& stream, std::uint32_t error);
   void GoIfOver(Stream& stream);
-  Stream* Find(StreamId id, bool of_client);
+  Stream* Find(http2::StreamId id, bool of_client);
 
   HeldCalls& held_calls_;
-  Loop& loop_;
+  http2::Loop& loop_;
   const std::function<void(Link*)> over_;
   const std::unique_ptr<Side> client_side_;
   const std::unique_ptr<Side> backend_side_;
-  const std::unique_ptr<Http2Session> client_;
+  const std::unique_ptr<http2::Session> client_;
   std::unique_ptr<Backend> backend_;  ///< Null when absent.
   BackendState state_ = BackendState::kAbsent;
   bool backend_used_ = false;    ///< It has been called.
@@ -113,11 +113,11 @@ class Link final : public Buried {
   std::uint32_t client_header_list_;
   Pings pings_;
 
-  std::unordered_map<StreamId, std::unique_ptr<Stream>> streams_;
-  std::unordered_map<StreamId, Stream*> by_backend_;
-  std::vector<StreamId> waiting_;  ///< For the runtime, in order.
-  std::vector<StreamId> dead_;     ///< To go in Settle.
-  Loop::TimerId retry_ = 0;
+  std::unordered_map<http2::StreamId, std::unique_ptr<Stream>> streams_;
+  std::unordered_map<http2::StreamId, Stream*> by_backend_;
+  std::vector<http2::StreamId> waiting_;  ///< For the runtime, in order.
+  std::vector<http2::StreamId> dead_;     ///< To go in Settle.
+  http2::Loop::TimerId retry_ = 0;
 };
 
 }  // namespace devmgr::cri

@@ -14,12 +14,12 @@
 namespace devmgr::cri {
 namespace {
 
-void Resume(Flow& flow, Http2Session& sink, StreamId id) {
+void Resume(Flow& flow, http2::Session& sink, http2::StreamId id) {
   if (std::exchange(flow.waits, false)) sink.ResumeBody(id);
 }
 
 /// The source is done, and the sink's session has begun with the flow.
-void PassEnd(Flow& flow, Http2Session& sink, StreamId id) {
+void PassEnd(Flow& flow, http2::Session& sink, http2::StreamId id) {
   if (flow.finished) return;
   if (flow.waits && flow.queue.empty() && flow.trailers) {
     // The session would wait for its window to send nothing.
@@ -34,16 +34,16 @@ bool HasBody(const Flow& flow) {
   return !flow.ended || !flow.queue.empty() || flow.trailers;
 }
 
-void SetHeader(Headers& headers, std::string_view name,
+void SetHeader(http2::Headers& headers, std::string_view name,
                const std::string& value) {
-  for (Header& header : headers) {
+  for (http2::Header& header : headers) {
     if (header.name == name) header.value = value;
   }
 }
 
 }  // namespace
 
-Stream* Link::Find(StreamId id, bool of_client) {
+Stream* Link::Find(http2::StreamId id, bool of_client) {
   if (of_client) {
     const auto it = streams_.find(id);
     return it == streams_.end() ? nullptr : it->second.get();
@@ -54,7 +54,8 @@ Stream* Link::Find(StreamId id, bool of_client) {
 
 // ---- From the caller.
 
-void Link::OnClientHeaders(StreamId id, Headers headers, bool end) {
+void Link::OnClientHeaders(http2::StreamId id, http2::Headers headers,
+                           bool end) {
   if (Stream* stream = Find(id, true)) {
     // Trailers of a request: nobody sends them, but they would be passed on.
     if (!end) return ResetClient(*stream, NGHTTP2_PROTOCOL_ERROR);
@@ -76,7 +77,7 @@ void Link::OnClientHeaders(StreamId id, Headers headers, bool end) {
   const bool held = stream.held != nullptr;
   if (held) {
     const absl::Status kept =
-        stream.kept.emplace(held_calls_).Take(ListBytes(stream.request));
+        stream.kept.emplace(held_calls_).Take(http2::ListBytes(stream.request));
     if (!kept.ok()) {
       stream.up.ended = end;
       return PassUnread(stream, kept);
@@ -102,7 +103,7 @@ void Link::OnClientData(Stream& stream, std::string_view bytes) {
     stream.up.prepaid += bytes.size();
     const std::size_t limit = held_calls_.options().max_held_bytes;
     absl::Status kept = stream.kept->Take(bytes.size());
-    if (stream.up.queue.size() > limit + kPrefixBytes) {
+    if (stream.up.queue.size() > limit + http2::kPrefixBytes) {
       kept = ResourceExhaustedError("more than {} bytes", limit);
     }
     if (!kept.ok()) PassUnread(stream, kept);
@@ -148,11 +149,11 @@ void Link::OnClientStreamClosed(Stream& stream, std::uint32_t error) {
 
 // ---- From the runtime.
 
-void Link::OnBackendHeaders(Stream& stream, Headers headers, bool end) {
+void Link::OnBackendHeaders(Stream& stream, http2::Headers headers, bool end) {
   pings_.RuntimeSpoke();
   if (stream.held != nullptr) {
     stream.held->ObserveHeaders(headers);
-    if (end) stream.held->End(StatusIn(headers), true);
+    if (end) stream.held->End(http2::StatusIn(headers), true);
   }
   if (!stream.client_open) return;
   if (!stream.answered) {
@@ -243,7 +244,7 @@ void Link::OnEndSent(Stream& stream, bool to_client) {
 
 // ---- Held calls.
 
-void Link::OnDecision(StreamId client, CriDecision decision) {
+void Link::OnDecision(http2::StreamId client, CriDecision decision) {
   Stream* stream = Find(client, true);
   if (stream == nullptr || ended_) return;
   switch (decision.kind()) {
@@ -252,9 +253,9 @@ void Link::OnDecision(StreamId client, CriDecision decision) {
       break;
     case CriDecision::Kind::kReplace:
       stream->up.queue.Clear();
-      stream->up.queue.Append(WithPrefix(decision.message()));
+      stream->up.queue.Append(http2::WithPrefix(decision.message()));
       stream->up.prepaid = stream->up.queue.size();
-      std::erase_if(stream->request, [](const Header& header) {
+      std::erase_if(stream->request, [](const http2::Header& header) {
         return header.name == "content-length";
       });
       Forward(*stream);
@@ -289,10 +290,10 @@ void Link::Forward(Stream& stream) {
     case BackendState::kAbsent:
       break;
   }
-  const std::string* path = FindHeader(stream.request, ":path");
+  const std::string* path = http2::FindHeader(stream.request, ":path");
   if (path == nullptr || *path != method::kVersion) return Fail(stream, absent);
   if (!stream.patience) {
-    const auto now = Loop::Clock::now();
+    const auto now = http2::Loop::Clock::now();
     stream.patience = now + held_calls_.options().version_patience;
     // The caller gets our answer rather than none.
     if (const auto deadline = DeadlineOf(stream.request, now)) {
@@ -304,15 +305,15 @@ void Link::Forward(Stream& stream) {
 }
 
 void Link::SubmitWaiting() {
-  for (const StreamId id : std::exchange(waiting_, {})) {
+  for (const http2::StreamId id : std::exchange(waiting_, {})) {
     Stream* stream = Find(id, true);
     if (stream != nullptr && stream->client_open) Forward(*stream);
   }
 }
 
 void Link::FailImpatient(const absl::Status& why) {
-  const auto now = Loop::Clock::now();
-  for (const StreamId id : std::exchange(waiting_, {})) {
+  const auto now = http2::Loop::Clock::now();
+  for (const http2::StreamId id : std::exchange(waiting_, {})) {
     Stream* stream = Find(id, true);
     if (stream == nullptr || !stream->client_open) continue;
     if (stream->patience && now < *stream->patience) {
@@ -331,11 +332,11 @@ void Link::Submit(Stream& stream) {
                   DeadlineExceededError("no time is left for the runtime"));
     }
     if (left) {
-      SetHeader(stream.request, "grpc-timeout", FormatTimeout(*left));
+      SetHeader(stream.request, "grpc-timeout", http2::FormatTimeout(*left));
     }
   }
   const bool has_body = HasBody(stream.up);
-  const std::optional<StreamId> id =
+  const std::optional<http2::StreamId> id =
       backend_->session.SubmitRequest(stream.request, has_body);
   if (!id) return ResetClient(stream, NGHTTP2_REFUSED_STREAM);
   backend_used_ = true;
@@ -358,10 +359,11 @@ void Link::Fail(Stream& stream, const absl::Status& status) {
   if (!stream.answered) {
     stream.answered = true;
     stream.down.finished = true;
-    client_->SubmitResponse(stream.client, EndingWith(status, true), false);
+    client_->SubmitResponse(stream.client, http2::EndingWith(status, true),
+                            false);
     return;
   }
-  stream.down.trailers = EndingWith(status, false);
+  stream.down.trailers = http2::EndingWith(status, false);
   PassEnd(stream.down, *client_, stream.client);
 }
 

@@ -11,71 +11,72 @@
 
 namespace devmgr::cri {
 
-class Link::Side final : public SessionEvents, public Readable {
+class Link::Side final : public http2::SessionEvents, public http2::Readable {
  public:
   Side(Link* link, bool of_client) : link_(*link), of_client_(of_client) {}
 
   void OnReady(std::uint32_t events) override { link_.OnClientReady(events); }
 
-  void OnHeaders(StreamId id, Headers headers, bool end) override {
+  void OnHeaders(http2::StreamId id, http2::Headers headers,
+                 bool end) override {
     if (of_client_) {
       link_.OnClientHeaders(id, std::move(headers), end);
     } else if (Stream* stream = Find(id)) {
       link_.OnBackendHeaders(*stream, std::move(headers), end);
     }
   }
-  void OnData(StreamId id, std::string_view bytes) override {
+  void OnData(http2::StreamId id, std::string_view bytes) override {
     Stream* stream = Find(id);
     if (stream == nullptr) return;
     of_client_ ? link_.OnClientData(*stream, bytes)
                : link_.OnBackendData(*stream, bytes);
   }
-  void OnEndOfData(StreamId id) override {
+  void OnEndOfData(http2::StreamId id) override {
     Stream* stream = Find(id);
     if (stream == nullptr) return;
     of_client_ ? link_.OnRequestEnded(*stream) : link_.OnAnswerEnded(*stream);
   }
-  void OnStreamClosed(StreamId id, std::uint32_t error) override {
+  void OnStreamClosed(http2::StreamId id, std::uint32_t error) override {
     Stream* stream = Find(id);
     if (stream == nullptr) return;
     of_client_ ? link_.OnClientStreamClosed(*stream, error)
                : link_.OnBackendStreamClosed(*stream, error);
   }
-  void OnPing(const Ping& ping, bool ack) override {
+  void OnPing(const http2::Ping& ping, bool ack) override {
     of_client_ ? link_.OnClientPing(ping, ack) : link_.OnBackendPing(ping, ack);
   }
   void OnSettings() override {
     of_client_ ? link_.OnClientSettings() : link_.OnBackendSettings();
   }
-  void OnGoaway(StreamId last, std::uint32_t error,
+  void OnGoaway(http2::StreamId last, std::uint32_t error,
                 std::string_view debug) override {
     // A caller that says goodbye makes no more calls; its session ends with the
     // last one.
     if (!of_client_) link_.OnBackendGoaway(last, error, debug);
   }
 
-  std::optional<Body> BodyOf(StreamId id) override {
+  std::optional<http2::Body> BodyOf(http2::StreamId id) override {
     Stream* stream = Find(id);
     if (stream == nullptr) return std::nullopt;
     Flow& flow = Sent(*stream);
-    return Body{&flow.queue, flow.ended,
-                flow.trailers ? &*flow.trailers : nullptr};
+    return http2::Body{&flow.queue, flow.ended,
+                       flow.trailers ? &*flow.trailers : nullptr};
   }
-  void OnBodyEnds(StreamId id) override {
+  void OnBodyEnds(http2::StreamId id) override {
     if (Stream* stream = Find(id)) Sent(*stream).finished = true;
   }
-  void OnBodyWaits(StreamId id) override {
+  void OnBodyWaits(http2::StreamId id) override {
     if (Stream* stream = Find(id)) Sent(*stream).waits = true;
   }
-  void OnBodySent(StreamId id, std::size_t count) override {
+  void OnBodySent(http2::StreamId id, std::size_t count) override {
     if (Stream* stream = Find(id)) link_.OnSent(*stream, of_client_, count);
   }
-  void OnEndSent(StreamId id) override {
+  void OnEndSent(http2::StreamId id) override {
     if (Stream* stream = Find(id)) link_.OnEndSent(*stream, of_client_);
   }
 
  private:
-  Stream* Find(StreamId id) { return link_.Find(id, of_client_); }
+  Stream* Find(http2::StreamId id) { return link_.Find(id, of_client_); }
   Flow& Sent(Stream& stream) const {
     return of_client_ ? stream.down : stream.up;
   }
@@ -84,10 +85,10 @@ class Link::Side final : public SessionEvents, public Readable {
   const bool of_client_;
 };
 
-class Link::Backend final : public Buried, public Readable {
+class Link::Backend final : public http2::Buried, public http2::Readable {
  public:
   Backend(UniqueFd fd, Link* link)
-      : session(Http2Session::Role::kClient, std::move(fd), link->loop_,
+      : session(http2::Session::Role::kClient, std::move(fd), link->loop_,
                 link->backend_side_.get(), this),
         link_(*link) {}
 
@@ -96,7 +97,7 @@ class Link::Backend final : public Buried, public Readable {
     if (!session.closed()) link_.OnBackendReady(events);
   }
 
-  Http2Session session;
+  http2::Session session;
 
  private:
   Link& link_;

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
-namespace devmgr::cri {
+#include "http2/session.h"
 
-using Ping = std::array<std::uint8_t, 8>;
+namespace devmgr::cri {
 
 /// Pings of a caller to the runtime. Values in, values out.
 ///
@@ -31,7 +29,7 @@ class Pings {
   };
 
   /// A ping has come, while calls were open or not.
-  Way Come(const Ping& ping, bool calls_open, Clock::time_point now) {
+  Way Come(const http2::Ping& ping, bool calls_open, Clock::time_point now) {
     if (!under_way_.empty()) {
       under_way_.push_back(ping);
       return Way::kWait;
@@ -49,7 +47,7 @@ class Pings {
 
   /// The runtime has answered, or has gone. Returns all that are answered by
   /// that, in order.
-  std::vector<Ping> Answered() {
+  std::vector<http2::Ping> Answered() {
     // What was said before the answer was said before it saw the ping.
     spoke_ = false;
     return std::exchange(under_way_, {});
@@ -61,8 +59,8 @@ class Pings {
   /// So often a server has nothing against it, and a minute.
   static constexpr std::chrono::minutes kUnasked{6};
 
-  std::vector<Ping> under_way_;  ///< The first one was forwarded.
-  bool spoke_ = true;            ///< Since it answered the last one.
+  std::vector<http2::Ping> under_way_;  ///< The first one was forwarded.
+  bool spoke_ = true;                   ///< Since it answered the last one.
   Clock::time_point forwarded_{};
 };
 

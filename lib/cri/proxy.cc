@@ -22,7 +22,7 @@
 #include "common/unique_fd.h"
 #include "cri/held_calls.h"
 #include "cri/link.h"
-#include "cri/loop.h"
+#include "http2/loop.h"
 #include "rpc/unix_socket.h"
 
 namespace devmgr {
@@ -81,7 +81,7 @@ class FollowedRights {
  public:
   /// All borrowed. `failed` hears of each failure that is another than the
   /// last one.
-  FollowedRights(Loop& loop, const rpc::SocketFile& socket,
+  FollowedRights(http2::Loop& loop, const rpc::SocketFile& socket,
                  const std::filesystem::path& like,
                  std::function<void(const absl::Status&)> failed)
       : loop_(loop), socket_(socket), like_(like), failed_(std::move(failed)) {}
@@ -109,23 +109,23 @@ class FollowedRights {
     } else if (rights && delay_ == kLastLook) {
       return;  // They stay what they are, until the runtime goes.
     }
-    timer_ = loop_.At(Loop::Clock::now() + delay_, [this] { Take(); });
+    timer_ = loop_.At(http2::Loop::Clock::now() + delay_, [this] { Take(); });
     delay_ = std::min(2 * delay_, kLastLook);
   }
 
-  Loop& loop_;
+  http2::Loop& loop_;
   const rpc::SocketFile& socket_;
   const std::filesystem::path like_;
   const std::function<void(const absl::Status&)> failed_;
   std::optional<rpc::SocketRights> taken_;
   absl::Status last_failure_;
   std::chrono::milliseconds delay_{kFirstLook};
-  Loop::TimerId timer_ = 0;
+  http2::Loop::TimerId timer_ = 0;
 };
 
-class CriProxyImpl final : public CriProxy, public Readable {
+class CriProxyImpl final : public CriProxy, public http2::Readable {
  public:
-  CriProxyImpl(CriProxyOptions options, std::unique_ptr<Loop> loop,
+  CriProxyImpl(CriProxyOptions options, std::unique_ptr<http2::Loop> loop,
                std::unique_ptr<rpc::SocketFile> socket)
       : options_(std::move(options)),
         loop_(std::move(loop)),
@@ -243,7 +243,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
   /// Such as without descriptors: the listener would only keep us awake.
   void AcceptLater() {
     loop_->Rewatch(socket_->fd(), 0, this);
-    loop_->At(Loop::Clock::now() + kAcceptAgain, [this] {
+    loop_->At(http2::Loop::Clock::now() + kAcceptAgain, [this] {
       if (socket_ != nullptr) loop_->Rewatch(socket_->fd(), EPOLLIN, this);
     });
   }
@@ -261,7 +261,7 @@ class CriProxyImpl final : public CriProxy, public Readable {
 
   const CriProxyOptions options_;
   Counters counters_;
-  const std::unique_ptr<Loop> loop_;
+  const std::unique_ptr<http2::Loop> loop_;
   std::unique_ptr<rpc::SocketFile> socket_;
   std::unique_ptr<FollowedRights> rights_;  ///< Null: they were given.
   HeldCalls held_calls_;
@@ -281,7 +281,8 @@ class CriProxyImpl final : public CriProxy, public Readable {
 absl::StatusOr<std::unique_ptr<CriProxy>> CriProxy::Start(
     const CriProxyOptions& options) {
   DEVMGR_RETURN_IF_ERROR(cri::Check(options));
-  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<cri::Loop> loop, cri::Loop::Make());
+  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<http2::Loop> loop,
+                          http2::Loop::Make());
   DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::SocketFile> socket,
                           cri::Listen(options));
   auto proxy = std::make_unique<cri::CriProxyImpl>(options, std::move(loop),

@@ -6,20 +6,20 @@
 #include <memory>
 #include <optional>
 
-#include "cri/byte_queue.h"
-#include "cri/grpc_message.h"
 #include "cri/held_calls.h"
-#include "cri/http2_session.h"
+#include "http2/byte_queue.h"
+#include "http2/grpc_message.h"
+#include "http2/session.h"
 
 namespace devmgr::cri {
 
 /// What goes from one side of a call to the other.
 struct Flow {
-  ByteQueue queue;
-  MessageBoundary boundary;  ///< Of all that came, sent or not.
-  std::size_t prepaid = 0;   ///< Bytes whose window was given back already.
-  bool ended = false;        ///< Nothing more comes.
-  std::optional<Headers> trailers;
+  http2::ByteQueue queue;
+  http2::MessageBoundary boundary;  ///< Of all that came, sent or not.
+  std::size_t prepaid = 0;  ///< Bytes whose window was given back already.
+  bool ended = false;       ///< Nothing more comes.
+  std::optional<http2::Headers> trailers;
   /// Passed on when all before has gone.
   std::optional<std::uint32_t> reset;
   bool waits = false;     ///< The receiving session wants ResumeBody.
@@ -29,18 +29,19 @@ struct Flow {
 
 /// One call. It goes when both sides are closed.
 struct Stream {
-  StreamId client = 0;
+  http2::StreamId client = 0;
   bool client_open = true;
-  StreamId backend = 0;  ///< 0: the runtime has not been called.
+  http2::StreamId backend = 0;  ///< 0: the runtime has not been called.
   bool backend_open = false;
-  Headers request;        ///< Until the runtime is called.
-  bool answered = false;  ///< The client has the first headers of an answer.
-  Flow up;                ///< Client to backend.
+  http2::Headers request;  ///< Until the runtime is called.
+  bool answered = false;   ///< The client has the first headers of an answer.
+  Flow up;                 ///< Client to backend.
   Flow down;
   std::unique_ptr<HeldCall> held;
   /// Of the request, also when it was passed on: it may still be here.
   std::optional<HeldBytes> kept;
-  std::optional<Loop::Clock::time_point> patience;  ///< It waits for a runtime.
+  std::optional<http2::Loop::Clock::time_point>
+      patience;  ///< It waits for a runtime.
 };
 
 }  // namespace devmgr::cri

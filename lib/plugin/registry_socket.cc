@@ -16,8 +16,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxTextBytes = 4096;
-/// Of one client: a plugin registers a few resources.
-constexpr int kMaxCalls = 64;
+/// Of one client; further calls wait in its connection. A plugin registers a
+/// few resources, and what one client asks for at once is worked on before what
+/// others ask for.
+constexpr int kMaxCalls = 8;
 
 absl::Status MakeDirectory(const fs::path& directory) {
   std::error_code error;
@@ -124,8 +126,7 @@ absl::Status RegistrySocket::Run(rpc::Runtime& runtime) {
       if (!alive.expired()) Check();
     });
   };
-  DEVMGR_ASSIGN_OR_RETURN(server_,
-                          rpc::Server::Start(runtime, std::move(server)));
+  DEVMGR_ASSIGN_OR_RETURN(server_, rpc::Server::Start(std::move(server)));
   DEVMGR_ASSIGN_OR_RETURN(
       watcher_, watcher::DirectoryWatcher::Start(
                     runtime.poller(), options_.directory,

@@ -36,22 +36,19 @@ Handlers HandlersOf(ServerOptions options) {
   return handlers;
 }
 
-grpc::Status UnknownMethod(const Handlers& methods, const std::string& method) {
+absl::Status UnknownMethod(const Handlers& methods, const std::string& method) {
   const std::size_t slash = method.rfind('/');
   if (!method.starts_with('/') || slash == 0) {
-    return {grpc::StatusCode::UNIMPLEMENTED,
-            fmt::format("malformed method name: \"{}\"", method)};
+    return UnimplementedError("malformed method name: \"{}\"", method);
   }
   const std::string prefix = method.substr(0, slash + 1);
   const std::string service = method.substr(1, slash - 1);
   const auto known = methods.lower_bound(prefix);
   if (known != methods.end() && known->first.starts_with(prefix)) {
-    return {grpc::StatusCode::UNIMPLEMENTED,
-            fmt::format("unknown method {} for service {}",
-                        method.substr(slash + 1), service)};
+    return UnimplementedError("unknown method {} for service {}",
+                              method.substr(slash + 1), service);
   }
-  return {grpc::StatusCode::UNIMPLEMENTED,
-          fmt::format("unknown service {}", service)};
+  return UnimplementedError("unknown service {}", service);
 }
 
 }  // namespace devmgr::rpc

@@ -4,7 +4,7 @@
 // gets of it.
 #pragma once
 
-#include <grpcpp/support/status.h>
+#include <absl/status/status.h>
 
 #include <functional>
 #include <map>
@@ -62,6 +62,6 @@ Handlers HandlersOf(ServerOptions options);
 
 /// `unknown service <s>` or `unknown method <m> for service <s>`, as servers
 /// written in Go answer: clients look for these words.
-grpc::Status UnknownMethod(const Handlers& methods, const std::string& method);
+absl::Status UnknownMethod(const Handlers& methods, const std::string& method);
 
 }  // namespace devmgr::rpc

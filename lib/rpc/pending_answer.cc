@@ -13,30 +13,27 @@ constexpr std::size_t kMaxWaitingBytes = 64 * 1024 * 1024;
 
 }  // namespace
 
-grpc::Status ToGrpc(const absl::Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
-}
-
-void PendingAnswer::Open(const Way& way,
-                         std::map<std::string, std::string> metadata,
-                         Caller caller) {
+void PendingAnswer::Open(std::map<std::string, std::string> metadata,
+                         Caller caller, std::shared_ptr<void> turn) {
   metadata_ = std::move(metadata);
   caller_ = caller;
   MutexLock lock(mutex_);
-  way_.emplace(way);
-  AdvanceLocked();
+  turn_ = std::move(turn);
 }
 
 void PendingAnswer::Write(std::shared_ptr<const std::string> message) {
   MutexLock lock(mutex_);
   PushLocked(std::move(message));
-  AdvanceLocked();
 }
 
 void PendingAnswer::Finish(const absl::Status& status) {
+  std::shared_ptr<void> turn;
   MutexLock lock(mutex_);
-  if (!end_) end_ = status;
-  AdvanceLocked();
+  handler_ended_ = true;
+  turn = TakeTurnLocked();
+  if (end_) return;
+  end_ = status;
+  WakeLocked();
 }
 
 void PendingAnswer::Answer(absl::StatusOr<std::string> answer) {
@@ -45,10 +42,14 @@ void PendingAnswer::Answer(absl::StatusOr<std::string> answer) {
   if (answer.ok()) {
     message = std::make_shared<const std::string>(*std::move(answer));
   }
+  std::shared_ptr<void> turn;
   MutexLock lock(mutex_);
+  handler_ended_ = true;
+  turn = TakeTurnLocked();
+  if (end_) return;
   if (message != nullptr) PushLocked(std::move(message));
-  if (!end_) end_ = status;
-  AdvanceLocked();
+  end_ = status;
+  WakeLocked();
 }
 
 void PendingAnswer::WhenClientGone(std::function<void()> gone) {
@@ -65,7 +66,7 @@ void PendingAnswer::WhenClientGone(std::function<void()> gone) {
 void PendingAnswer::WhenTaken(std::function<void()> taken) {
   {
     MutexLock lock(mutex_);
-    if (end_ || !way_) return;
+    if (end_) return;
     if (sending_ || !waiting_.empty()) {
       when_taken_.swap(taken);  // the one before goes after the lock
       return;
@@ -74,78 +75,93 @@ void PendingAnswer::WhenTaken(std::function<void()> taken) {
   taken();
 }
 
+PendingAnswer::Next PendingAnswer::TakeNext() {
+  MutexLock lock(mutex_);
+  Next next;
+  if (!waiting_.empty()) {
+    next.message = std::move(waiting_.front());
+    waiting_.pop_front();
+    waiting_bytes_ -= next.message->size();
+    sending_ = true;
+  }
+  if (waiting_.empty()) next.end = end_;
+  return next;
+}
+
+bool PendingAnswer::overflown() {
+  MutexLock lock(mutex_);
+  return overflown_;
+}
+
+void PendingAnswer::OnSent() {
+  std::function<void()> when_taken;
+  {
+    MutexLock lock(mutex_);
+    if (!waiting_.empty()) return;
+    sending_ = false;
+    if (!end_) when_taken.swap(when_taken_);
+  }
+  if (when_taken) when_taken();
+}
+
 void PendingAnswer::Abort(const absl::Status& status) {
   MutexLock lock(mutex_);
   // One that has ended, and whose last message is on its way, ends as it did.
   if (!end_ || !waiting_.empty()) end_ = status;
   waiting_.clear();
-  AdvanceLocked();
+  waiting_bytes_ = 0;
 }
 
-bool PendingAnswer::OnSent(bool ok) {
-  std::function<void()> when_gone;  // destroyed after the lock
-  std::function<void()> when_taken;
-  {
-    MutexLock lock(mutex_);
-    if (!way_) {
-      when_gone = std::move(when_gone_);
-      when_taken.swap(when_taken_);
-      return false;
-    }
-    sending_ = false;
-    // If not, the call is over, and OnClientGone comes.
-    if (!ok) waiting_.clear();
-    AdvanceLocked();
-    if (ok && way_ && !end_ && !sending_) when_taken.swap(when_taken_);
-  }
-  if (when_taken) when_taken();
-  return true;
-}
-
-void PendingAnswer::OnClientGone() {
+void PendingAnswer::OnOver() {
+  sender_ = nullptr;
+  // Destroyed after the lock.
+  std::shared_ptr<void> turn;
   std::function<void()> when_gone;
+  std::function<void()> when_taken;
+  std::deque<std::shared_ptr<const std::string>> unsent;
+  bool ended = false;
   {
     MutexLock lock(mutex_);
-    if (end_) return AdvanceLocked();
-    client_gone_ = true;
-    end_ = CancelledError("the client is gone");
-    waiting_.clear();
-    when_gone = std::move(when_gone_);
-    AdvanceLocked();
+    over_ = true;
+    turn = TakeTurnLocked();
+    ended = end_.has_value();
+    if (!ended) {
+      client_gone_ = true;
+      end_ = CancelledError("the client is gone");
+    }
+    unsent.swap(waiting_);
+    waiting_bytes_ = 0;
+    when_gone.swap(when_gone_);
+    when_taken.swap(when_taken_);
   }
-  if (when_gone) when_gone();
+  if (!ended && when_gone) when_gone();
 }
 
 void PendingAnswer::PushLocked(std::shared_ptr<const std::string> message) {
-  if (!way_ || end_) return;
-  if (waiting_bytes_ >= kMaxWaitingBytes) return way_->context.TryCancel();
-  waiting_bytes_ += message->size();
-  waiting_.push_back(ToByteBuffer(std::move(message)));
+  if (over_ || end_) return;
+  if (waiting_bytes_ >= kMaxWaitingBytes) {
+    overflown_ = true;
+  } else {
+    waiting_bytes_ += message->size();
+    waiting_.push_back(std::move(message));
+  }
+  WakeLocked();
 }
 
-void PendingAnswer::AdvanceLocked() {
-  if (!way_ || sending_) return;
-  if (waiting_.empty()) {
-    if (!end_) return;
-    const Way way = TakeWayLocked();
-    return way.stream.Finish(ToGrpc(*end_), way.tag);
-  }
-  const grpc::ByteBuffer message = waiting_.front();
-  waiting_.pop_front();
-  waiting_bytes_ -= message.Length();
-  if (waiting_.empty() && end_ && end_->ok()) {
-    const Way way = TakeWayLocked();
-    return way.stream.WriteAndFinish(message, grpc::WriteOptions(),
-                                     grpc::Status::OK, way.tag);
-  }
-  sending_ = true;
-  way_->stream.Write(message, way_->tag);
+std::shared_ptr<void> PendingAnswer::TakeTurnLocked() {
+  if (!over_ || !handler_ended_) return nullptr;
+  return std::exchange(turn_, nullptr);
 }
 
-PendingAnswer::Way PendingAnswer::TakeWayLocked() {
-  const Way way = *way_;
-  way_.reset();
-  return way;
+void PendingAnswer::WakeLocked() {
+  if (over_ || std::exchange(woken_, true)) return;
+  loop_->Post([self = shared_from_this()] {
+    {
+      MutexLock lock(self->mutex_);
+      self->woken_ = false;
+    }
+    if (self->sender_ != nullptr) self->sender_->OnAnswer();
+  });
 }
 
 }  // namespace devmgr::rpc

@@ -23,7 +23,7 @@ namespace devmgr::rpc {
 /// When the last copy goes without a call, the client gets Internal.
 using Respond = std::function<void(absl::StatusOr<std::string>)>;
 
-/// Handles a unary call, on a thread of the server's; must not block for long.
+/// Handles a unary call, on the server's thread; must not block.
 using UnaryHandler = std::function<void(std::string request, Respond respond)>;
 
 /// The process that has connected, as it was then; nothing once its connection
@@ -54,11 +54,11 @@ class ServerStream {
   }
   /// Ends the stream after all that was written.
   virtual void Finish(const absl::Status& status) = 0;
-  /// `gone` runs once, on a thread of the server's, when the client ends the
+  /// `gone` runs once, on the server's thread, when the client ends the
   /// call before Finish; here and now if it has. To be called once.
   virtual void WhenClientGone(std::function<void()> gone) = 0;
   /// `taken` runs once, when nothing that was written waits here any more; here
-  /// and now if nothing does, else on a thread of the server's. Replaces the
+  /// and now if nothing does, else on the server's thread. Replaces the
   /// one before; does not run once the call has ended.
   virtual void WhenTaken(std::function<void()> taken) = 0;
 };
@@ -84,23 +84,30 @@ struct ServerOptions {
   /// process with the most connections, if these are more than its own has;
   /// else it is hung up on.
   std::size_t max_connections = 256;
-  /// Calls of one client that are handled at a time. Further ones wait here;
-  /// gRPC lets a client know that it may have 512 open, and hangs up on one
-  /// that begins more all the same. With more than 1,024, which a client can
-  /// begin before it has read that, it is hung up on as well.
-  int max_calls = 1024;
-  /// Runs on the runtime's poller thread when the listening socket fails, as
-  /// it does when somebody shuts it down; must not block. Nobody can connect
-  /// until Relisten.
+  /// Calls of one client that are handled at a time, until the handler has
+  /// answered or let go. Further ones wait here. A client is told that it may
+  /// have 512 open; more are refused, and one that begins more although it has
+  /// read that, or leaves 2,048 frames unread, is hung up on.
+  int max_calls = 512;
+  /// Runs on the server's thread when the listening socket fails, as it does
+  /// when a process shuts it down; must not block. No client can connect until
+  /// Relisten.
   std::function<void()> on_listener_failed;
   /// A client was not taken, lost its place, or was hung up on; the reason,
-  /// with the limit. As often as that happens. Runs on a thread of the
-  /// runtime's or the server's; must not block.
+  /// with the limit. As often as that happens. Runs on the server's thread;
+  /// must not block.
   std::function<void(const std::string& why)> on_turned_away = nullptr;
 };
 
-/// A gRPC server on one Unix socket. The file appears in one step, already
-/// listening and with its mode.
+/// A gRPC server on one Unix socket, with a thread of its own. The file appears
+/// in one step, already listening and with its mode.
+///
+/// It stands on HTTP/2 streams and not on gRPC's server, which reads all that a
+/// client has sent before it turns to others: here each client is read a few
+/// calls at a time, so that one with many at once holds up no other.
+///
+/// Requests may be compressed (gzip, deflate); answers are not. Of a call all
+/// headers may have 16 KiB.
 class Server {
  public:
   /// A socket file on which no process answers is replaced.
@@ -110,8 +117,7 @@ class Server {
   ///   PermissionDenied    the directory is not ours to write
   ///   Unimplemented       there are users, and the file system has no access
   ///                       control lists
-  static absl::StatusOr<std::unique_ptr<Server>> Start(Runtime& runtime,
-                                                       ServerOptions options);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
   /// Removes the socket file if it is still ours, answers calls under way with
   /// Unavailable, and joins: takes a moment (about 0.1 s at most) while clients
   /// read that. No handler runs afterwards. Not to be called from a handler.
@@ -120,14 +126,14 @@ class Server {
   /// The socket file is in place and is ours, and we listen.
   virtual bool IsReachable() const = 0;
   /// Makes the file appear anew. Connections and calls go on. Errors as of
-  /// Start, after which no client can connect until this succeeds. Not to be
-  /// called on two threads at once, nor on the poller's.
+  /// Start, after which no client can connect until this succeeds. Waits for
+  /// the server's thread: not to be called on it, as from a handler.
   virtual absl::Status Relisten() = 0;
 
   /// Connections accepted so far.
   virtual std::size_t accepted_connections() const = 0;
-  /// Those that were not taken, or lost their place (`max_connections`), and
-  /// those that left more than 1,024 calls open.
+  /// Those that were not taken, lost their place (`max_connections`), or were
+  /// hung up on for what they left open or unread.
   virtual std::size_t turned_away() const = 0;
   /// Calls that have not ended: that are handled, or wait for their turn.
   virtual std::size_t open_calls() const = 0;

@@ -7,7 +7,6 @@
 #include "common/executor.h"
 #include "common/status.h"
 #include "peer/log_fold.h"
-#include "rpc/connection.h"
 #include "rpc/server.h"
 #include "server/access.h"
 #include "server/control_service.h"
@@ -19,13 +18,11 @@ namespace {
 
 class InspectionServerImpl : public InspectionServer {
  public:
-  InspectionServerImpl(DeviceManager& manager,
-                       std::unique_ptr<rpc::Runtime> runtime, LogSink log,
+  InspectionServerImpl(DeviceManager& manager, LogSink log,
                        const ControlOptions& control,
                        server::SourcesFunction sources,
                        ReportedRuntimeSource* reported)
       : manager_(manager),
-        runtime_(std::move(runtime)),
         access_({control.users.begin(), control.users.end()},
                 [this](const std::string& why) { Tell(why); }),
         executor_(ThreadExecutor::Start("devmgr-inspect")),
@@ -55,7 +52,7 @@ class InspectionServerImpl : public InspectionServer {
       options.streams = control_->Streams();
     }
     options.streams.merge(looks_.Streams());
-    auto server = rpc::Server::Start(*runtime_, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     if (absl::IsUnimplemented(server.status())) {
       return WithContext(server.status(), "controlUsers");
     }
@@ -83,7 +80,6 @@ class InspectionServerImpl : public InspectionServer {
   }
 
   DeviceManager& manager_;
-  const std::unique_ptr<rpc::Runtime> runtime_;
   const server::Access access_;
   const std::unique_ptr<ThreadExecutor> executor_;
   server::InspectionService service_;
@@ -102,11 +98,8 @@ absl::StatusOr<std::unique_ptr<InspectionServer>> InspectionServer::Start(
     const ControlOptions& control,
     std::function<std::vector<SourceInfo>()> sources,
     ReportedRuntimeSource* reported) {
-  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
-                          rpc::Runtime::Start());
   auto server = std::make_unique<InspectionServerImpl>(
-      manager, std::move(runtime), std::move(log), control, std::move(sources),
-      reported);
+      manager, std::move(log), control, std::move(sources), reported);
   DEVMGR_RETURN_IF_ERROR(server->Serve(endpoint));
   return server;
 }

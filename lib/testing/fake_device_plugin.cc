@@ -161,7 +161,7 @@ rpc::StreamHandler FakeDevicePluginImpl::Posted(int instance, Handler handler) {
 
 absl::Status FakeDevicePluginImpl::OpenAll() {
   WriteSpecFile();
-  DEVMGR_RETURN_IF_ERROR(sockets_.Open(*runtime_));
+  DEVMGR_RETURN_IF_ERROR(sockets_.Open());
   NoteServing();
   RegisterNewest();
   return absl::OkStatus();
@@ -201,7 +201,7 @@ void FakeDevicePluginImpl::DropSocket(int number,
   script_.Later(back_after, [this, number] {
     PluginInstance* const dropped = sockets_.Find(number);
     if (dropped == nullptr || dropped->server) return;
-    const absl::Status opened = sockets_.OpenServer(*runtime_, dropped);
+    const absl::Status opened = sockets_.OpenServer(dropped);
     journal_.Socket(opened.ok() ? "socket-back" : "socket-failed",
                     dropped->socket.string(), opened);
   });
@@ -210,7 +210,7 @@ void FakeDevicePluginImpl::DropSocket(int number,
 void FakeDevicePluginImpl::StartSuccessor(bool same_path,
                                           std::chrono::milliseconds overlap) {
   if (sockets_.Newest() == nullptr) return;
-  if (const absl::Status opened = sockets_.OpenSuccessor(*runtime_, same_path);
+  if (const absl::Status opened = sockets_.OpenSuccessor(same_path);
       !opened.ok()) {
     return journal_.Note("socket-failed", MessageOf(opened));
   }
@@ -248,8 +248,7 @@ void FakeDevicePluginImpl::RegisterOnceMore() {
   if (newest == nullptr) return;
   RegisterNewest();
   if (newest->common()) lists_.Forget(newest->number);
-  if (const absl::Status opened =
-          sockets_.ReopenRegistration(*runtime_, newest);
+  if (const absl::Status opened = sockets_.ReopenRegistration(newest);
       !opened.ok()) {
     journal_.Socket("socket-failed", newest->registration.string(), opened);
   }

@@ -152,7 +152,6 @@ class FakeDraDriverImpl final : public FakeDraDriver {
   const std::filesystem::path service_socket_;
   const std::filesystem::path registration_socket_;
   DriverJournal journal_;
-  std::unique_ptr<rpc::Runtime> runtime_;
   CallScript script_;
 
   // Only on the executor.
@@ -167,7 +166,6 @@ class FakeDraDriverImpl final : public FakeDraDriver {
 };
 
 absl::Status FakeDraDriverImpl::Start() {
-  DEVMGR_ASSIGN_OR_RETURN(runtime_, rpc::Runtime::Start());
   absl::Status opened;
   script_.RunSync([&] { opened = OpenAll(); });
   return opened;
@@ -259,8 +257,7 @@ absl::Status FakeDraDriverImpl::OpenService() {
   server.socket = service_socket_;
   AddClaimMethods(&server.methods);
   server.streams = health_.Handlers();
-  DEVMGR_ASSIGN_OR_RETURN(service_,
-                          rpc::Server::Start(*runtime_, std::move(server)));
+  DEVMGR_ASSIGN_OR_RETURN(service_, rpc::Server::Start(std::move(server)));
   return absl::OkStatus();
 }
 
@@ -279,8 +276,7 @@ absl::Status FakeDraDriverImpl::OpenRegistration() {
       Posted([this](const std::string& request, rpc::Respond respond) {
         OnNotify(request, std::move(respond));
       });
-  DEVMGR_ASSIGN_OR_RETURN(registration_,
-                          rpc::Server::Start(*runtime_, std::move(server)));
+  DEVMGR_ASSIGN_OR_RETURN(registration_, rpc::Server::Start(std::move(server)));
   return absl::OkStatus();
 }
 

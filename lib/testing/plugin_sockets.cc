@@ -22,19 +22,17 @@ PluginSockets::PluginSockets(const std::filesystem::path& root,
       services_(std::move(services)),
       name_(first_name_) {}
 
-absl::Status PluginSockets::Open(rpc::Runtime& runtime) {
-  return OpenAt(runtime, name_, /*take_over=*/false);
+absl::Status PluginSockets::Open() {
+  return OpenAt(name_, /*take_over=*/false);
 }
 
-absl::Status PluginSockets::OpenSuccessor(rpc::Runtime& runtime,
-                                          bool same_path) {
-  if (same_path) return OpenAt(runtime, name_, /*take_over=*/true);
-  return OpenAt(runtime, fmt::format("{}-{}", first_name_, last_number_ + 1),
+absl::Status PluginSockets::OpenSuccessor(bool same_path) {
+  if (same_path) return OpenAt(name_, /*take_over=*/true);
+  return OpenAt(fmt::format("{}-{}", first_name_, last_number_ + 1),
                 /*take_over=*/false);
 }
 
-absl::Status PluginSockets::OpenAt(rpc::Runtime& runtime,
-                                   const std::string& name, bool take_over) {
+absl::Status PluginSockets::OpenAt(const std::string& name, bool take_over) {
   for (const auto& directory : {plugins_dir_, registration_dir_}) {
     DEVMGR_RETURN_IF_ERROR(MakeDirectory(directory));
   }
@@ -54,15 +52,14 @@ absl::Status PluginSockets::OpenAt(rpc::Runtime& runtime,
     ::unlink(instance.socket.c_str());
     ::unlink(instance.registration.c_str());
   }
-  DEVMGR_RETURN_IF_ERROR(OpenServer(runtime, &instance));
-  DEVMGR_RETURN_IF_ERROR(OpenRegistrar(runtime, &instance));
+  DEVMGR_RETURN_IF_ERROR(OpenServer(&instance));
+  DEVMGR_RETURN_IF_ERROR(OpenRegistrar(&instance));
   name_ = name;
   instances_.push_back(std::move(instance));
   return absl::OkStatus();
 }
 
-absl::Status PluginSockets::OpenServer(rpc::Runtime& runtime,
-                                       PluginInstance* instance) {
+absl::Status PluginSockets::OpenServer(PluginInstance* instance) {
   rpc::ServerOptions server;
   server.socket = instance->socket;
   server.streams = services_.plugin(instance->number);
@@ -70,12 +67,11 @@ absl::Status PluginSockets::OpenServer(rpc::Runtime& runtime,
     server.streams.merge(services_.handshake(instance->number));
   }
   DEVMGR_ASSIGN_OR_RETURN(instance->server,
-                          rpc::Server::Start(runtime, std::move(server)));
+                          rpc::Server::Start(std::move(server)));
   return absl::OkStatus();
 }
 
-absl::Status PluginSockets::OpenRegistrar(rpc::Runtime& runtime,
-                                          PluginInstance* instance) {
+absl::Status PluginSockets::OpenRegistrar(PluginInstance* instance) {
   if (instance->registration.empty() || instance->common()) {
     return absl::OkStatus();
   }
@@ -83,18 +79,17 @@ absl::Status PluginSockets::OpenRegistrar(rpc::Runtime& runtime,
   server.socket = instance->registration;
   server.streams = services_.handshake(instance->number);
   DEVMGR_ASSIGN_OR_RETURN(instance->registrar,
-                          rpc::Server::Start(runtime, std::move(server)));
+                          rpc::Server::Start(std::move(server)));
   return absl::OkStatus();
 }
 
-absl::Status PluginSockets::ReopenRegistration(rpc::Runtime& runtime,
-                                               PluginInstance* instance) {
+absl::Status PluginSockets::ReopenRegistration(PluginInstance* instance) {
   if (instance->common()) {
     Drop(instance);
-    return OpenServer(runtime, instance);
+    return OpenServer(instance);
   }
   instance->registrar.reset();
-  return OpenRegistrar(runtime, instance);
+  return OpenRegistrar(instance);
 }
 
 void PluginSockets::Drop(PluginInstance* instance) {

@@ -50,15 +50,14 @@ class PluginSockets {
 
   /// Opens a new instance at the path of the last one. Errors as of
   /// `rpc::Server::Start`.
-  absl::Status Open(rpc::Runtime& runtime);
+  absl::Status Open();
   /// The same beside that one: at a path of its own, or at the same, from
   /// which it takes the files away.
-  absl::Status OpenSuccessor(rpc::Runtime& runtime, bool same_path);
+  absl::Status OpenSuccessor(bool same_path);
   /// Serves again where Drop has ended that.
-  absl::Status OpenServer(rpc::Runtime& runtime, PluginInstance* instance);
+  absl::Status OpenServer(PluginInstance* instance);
   /// Makes the registration socket anew; a common one with all on it.
-  absl::Status ReopenRegistration(rpc::Runtime& runtime,
-                                  PluginInstance* instance);
+  absl::Status ReopenRegistration(PluginInstance* instance);
   void Drop(PluginInstance* instance);
   void Remove(int number);
   void RemoveAll();
@@ -74,9 +73,8 @@ class PluginSockets {
   std::size_t accepted_connections() const;
 
  private:
-  absl::Status OpenAt(rpc::Runtime& runtime, const std::string& name,
-                      bool take_over);
-  absl::Status OpenRegistrar(rpc::Runtime& runtime, PluginInstance* instance);
+  absl::Status OpenAt(const std::string& name, bool take_over);
+  absl::Status OpenRegistrar(PluginInstance* instance);
 
   const std::filesystem::path plugins_dir_;
   const std::filesystem::path registration_dir_;

@@ -27,14 +27,13 @@ constexpr char kMethod[] = "/bench.Echo/Echo";
 /// The other side: a gRPC server at `socket`, and `bytes` echoed. Ends with
 /// the process that started it.
 void ServePeers(const std::filesystem::path& socket, int bytes) {
-  const auto runtime = Must(rpc::Runtime::Start());
   rpc::ServerOptions options;
   options.socket = socket;
   options.methods[kMethod] = [](std::string request,
                                 const rpc::Respond& respond) {
     respond(std::move(request));
   };
-  const auto server = Must(rpc::Server::Start(*runtime, options));
+  const auto server = Must(rpc::Server::Start(options));
   char byte = 'r';  // ready
   do {
     if (write(bytes, &byte, 1) != 1) break;

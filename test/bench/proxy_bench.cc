@@ -36,7 +36,6 @@ constexpr double kGoalIdleMiB = 6;
 
 void ServeRuntime(const std::filesystem::path& socket,
                   const std::function<void()>& ready) {
-  const auto runtime = Must(rpc::Runtime::Start());
   rpc::ServerOptions options;
   options.socket = socket;
   options.methods[kEcho] = [](std::string request,
@@ -49,7 +48,7 @@ void ServeRuntime(const std::filesystem::path& socket,
     for (int i = 0; i < kStreamMiB; ++i) to->Write(message);
     to->Finish(absl::OkStatus());
   };
-  const auto server = Must(rpc::Server::Start(*runtime, options));
+  const auto server = Must(rpc::Server::Start(options));
   ready();
   pause();
 }

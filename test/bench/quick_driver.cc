@@ -47,7 +47,6 @@ QuickDriver::QuickDriver(const std::filesystem::path& root,
     : root_(root),
       folder_(root / "plugins" / name),
       pace_(pace),
-      runtime_(Must(rpc::Runtime::Start())),
       worker_(ThreadExecutor::Start("quick-driver")) {
   std::filesystem::create_directories(folder_);
   std::filesystem::create_directories(root_ / "plugins_registry");
@@ -64,11 +63,11 @@ QuickDriver::QuickDriver(const std::filesystem::path& root,
           });
         };
   }
-  service_ = Must(rpc::Server::Start(*runtime_, std::move(service)));
+  service_ = Must(rpc::Server::Start(std::move(service)));
   rpc::ServerOptions door;
   door.socket = root_ / "plugins_registry" / (name + "-reg.sock");
   door.methods = RegistrationMethods(name);
-  registration_ = Must(rpc::Server::Start(*runtime_, std::move(door)));
+  registration_ = Must(rpc::Server::Start(std::move(door)));
 }
 
 QuickDriver::~QuickDriver() {

@@ -50,7 +50,6 @@ class QuickDriver {
   int prepare_calls_ DEVMGR_GUARDED_BY(mutex_) = 0;
   int unprepare_calls_ DEVMGR_GUARDED_BY(mutex_) = 0;
   std::vector<rpc::Respond> hanging_ DEVMGR_GUARDED_BY(mutex_);
-  const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<ThreadExecutor> worker_;
   std::unique_ptr<rpc::Server> service_;
   std::unique_ptr<rpc::Server> registration_;

@@ -40,7 +40,6 @@ std::string TextField(std::uint32_t number, std::string_view text) {
 /// Knows CDI, has no containers, and gives every new one the same id.
 void ServeRuntime(const std::filesystem::path& socket,
                   const std::function<void()>& ready) {
-  const auto runtime = Must(rpc::Runtime::Start());
   rpc::ServerOptions options;
   options.socket = socket;
   std::mutex mutex;
@@ -70,7 +69,7 @@ void ServeRuntime(const std::filesystem::path& socket,
   answer(cri::method::kCreateContainer,
          TextField(cri::field::create_container_response::kContainerId,
                    std::string(64, 'c')));
-  const auto server = Must(rpc::Server::Start(*runtime, options));
+  const auto server = Must(rpc::Server::Start(options));
   ready();
   pause();
 }

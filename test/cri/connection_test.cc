@@ -24,9 +24,6 @@ using ::testing::StartsWith;
 class CriConnectionTest : public ::testing::Test {
  protected:
   CriConnectionTest() {
-    auto threads = rpc::Runtime::Start();
-    EXPECT_THAT(threads, IsOk());
-    threads_ = *std::move(threads);
     auto opened = CriConnection::Open(socket_);
     EXPECT_THAT(opened, IsOk());
     connection_ = *std::move(opened);
@@ -39,13 +36,12 @@ class CriConnectionTest : public ::testing::Test {
 
   const TempFolder folder_;
   const std::filesystem::path socket_ = folder_.path() / "cri.sock";
-  std::unique_ptr<rpc::Runtime> threads_;
   FakeCriRuntime runtime_;
   std::unique_ptr<CriConnection> connection_;
 };
 
 TEST_F(CriConnectionTest, RequestsAndAnswersPassAsBytes) {
-  ASSERT_TRUE(runtime_.Start(*threads_, socket_));
+  ASSERT_TRUE(runtime_.Start(socket_));
   const auto answer = connection_->Call("RuntimeService/RunPodSandbox",
                                         CriField(1, "config"), 20s);
   ASSERT_THAT(answer, IsOk());
@@ -54,7 +50,7 @@ TEST_F(CriConnectionTest, RequestsAndAnswersPassAsBytes) {
 }
 
 TEST_F(CriConnectionTest, ErrorsAreTheRuntimesWithTheMethodInFront) {
-  ASSERT_TRUE(runtime_.Start(*threads_, socket_));
+  ASSERT_TRUE(runtime_.Start(socket_));
   runtime_.Answer(cri::method::kVersion,
                   absl::ResourceExhaustedError("no room"));
   EXPECT_THAT(Call("Version").status(),
@@ -72,7 +68,7 @@ TEST_F(CriConnectionTest, ARuntimeMayComeAndGo) {
                        AllOf(HasSubstr("RuntimeService/Version"),
                              HasSubstr(socket_.string()))));
   for (int i = 0; i < 2; ++i) {
-    ASSERT_TRUE(runtime_.Start(*threads_, socket_));
+    ASSERT_TRUE(runtime_.Start(socket_));
     // The end of the connection before may not have been noticed yet.
     auto answer = Call("Version");
     for (int tries = 0; absl::IsUnavailable(answer.status()) && tries < 100;
@@ -87,7 +83,7 @@ TEST_F(CriConnectionTest, ARuntimeMayComeAndGo) {
 }
 
 TEST_F(CriConnectionTest, AnAnswerIsWaitedForUntilTheTimeoutOnly) {
-  ASSERT_TRUE(runtime_.Start(*threads_, socket_));
+  ASSERT_TRUE(runtime_.Start(socket_));
   Mailbox<rpc::Respond> asked;
   runtime_.Hang(cri::method::kVersion, &asked);
   EXPECT_THAT(Call("Version", 50ms).status(),

@@ -15,10 +15,19 @@
 #include <utility>
 #include <vector>
 
-#include "cri/raw_peer.h"
+#include "support/raw_peer.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::cri {
+
+using http2::CallHeaders;
+using http2::Message;
+using http2::RawConnect;
+using http2::RawConnection;
+using http2::RawHeaders;
+using http2::RawMessage;
+using http2::RawSend;
+using http2::RawServer;
 
 inline constexpr char kCreate[] = "/runtime.v1.RuntimeService/CreateContainer";
 inline constexpr char kList[] = "/runtime.v1.RuntimeService/ListContainers";

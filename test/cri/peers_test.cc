@@ -8,7 +8,7 @@
 #include <future>
 
 #include "cri/fixture.h"
-#include "cri/grpc_message.h"
+#include "http2/grpc_message.h"
 #include "rpc/server.h"
 #include "support/status_matchers.h"
 #include "support/stream_client.h"
@@ -50,7 +50,7 @@ class PeersTest : public ProxyTest {
           staying_.push_back(stream);
         };
     absl::StatusOr<std::unique_ptr<rpc::Server>> server =
-        rpc::Server::Start(*calls_, options);
+        rpc::Server::Start(options);
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -125,7 +125,7 @@ TEST_F(PeersTest, DeadlinesOfCallersReachTheRuntime) {
   backend_->ForEach([](RawConnection& connection) {
     const RawMessage call = connection.Received(1);
     const auto timeout =
-        ParseTimeout(HeaderOf(call.headers.front(), "grpc-timeout"));
+        http2::ParseTimeout(HeaderOf(call.headers.front(), "grpc-timeout"));
     ASSERT_TRUE(timeout);
     EXPECT_GT(*timeout, 0ms);
     // gRPC itself rounds up what it sends.

@@ -67,7 +67,6 @@ TEST_F(StreamsTest, BothDirectionsOfManyCallersAtOnce) {
 
 // gRPC C++ on both ends; 60 MiB are what the benchmark measures.
 TEST_F(StreamsTest, AreWholeWithGrpcOnBothEnds) {
-  const auto calls = *rpc::Runtime::Start();
   const std::string message = Pattern(1, kMiB);
   rpc::ServerOptions options;
   options.socket = backend_path();
@@ -76,7 +75,7 @@ TEST_F(StreamsTest, AreWholeWithGrpcOnBothEnds) {
     for (int i = 0; i < 60; ++i) to->Write(message);
     to->Finish(absl::OkStatus());
   };
-  const auto server = rpc::Server::Start(*calls, options);
+  const auto server = rpc::Server::Start(options);
   ASSERT_TRUE(server.ok()) << server.status();
   StartProxy();
   for (int round = 0; round < 3 * TestScale(); ++round) {
@@ -170,12 +169,12 @@ TEST(PingsTest, WhatBecomesOfPings) {
   EXPECT_EQ(pings.Come({4}, false, now), Way::kWait);
   // Said before the answer: perhaps before the runtime saw the ping.
   pings.RuntimeSpoke();
-  EXPECT_EQ(pings.Answered(), (std::vector<Ping>{{2}, {3}, {4}}));
+  EXPECT_EQ(pings.Answered(), (std::vector<http2::Ping>{{2}, {3}, {4}}));
   EXPECT_EQ(pings.Come({5}, true, now), Way::kAnswer);
   pings.RuntimeSpoke();
   EXPECT_EQ(pings.Come({6}, true, now), Way::kForward);
   EXPECT_EQ(pings.under_way(), 1U);
-  EXPECT_EQ(pings.Answered(), (std::vector<Ping>{{6}}));
+  EXPECT_EQ(pings.Answered(), (std::vector<http2::Ping>{{6}}));
   // A runtime that is silent is asked now and then.
   EXPECT_EQ(pings.Come({7}, true, now + 5min), Way::kAnswer);
   EXPECT_EQ(pings.Come({8}, true, now + 6min), Way::kForward);

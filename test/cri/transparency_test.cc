@@ -7,10 +7,10 @@
 #include <random>
 
 #include "cri/fixture.h"
-#include "cri/grpc_message.h"
 #include "cri/patch.h"
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
+#include "http2/grpc_message.h"
 #include "support/random_lives.h"
 #include "support/sanitizers.h"
 
@@ -48,8 +48,8 @@ void AllowForTime(const RawMessage& direct, RawMessage* proxied) {
   const std::string given = HeaderOf(direct.headers.front(), "grpc-timeout");
   for (auto& [name, value] : proxied->headers.front()) {
     if (name != "grpc-timeout") continue;
-    const auto left = ParseTimeout(value);
-    const auto all = ParseTimeout(given);
+    const auto left = http2::ParseTimeout(value);
+    const auto all = http2::ParseTimeout(given);
     if (left && all && *left <= *all &&
         *left > *all - std::chrono::seconds(60)) {
       value = given;

@@ -35,7 +35,7 @@ class RuntimeSourceTest : public ::testing::Test {
   }
   void TearDown() override { cri_.Stop(); }
 
-  void StartRuntime() { ASSERT_TRUE(cri_.Start(*rpc_, socket_)); }
+  void StartRuntime() { ASSERT_TRUE(cri_.Start(socket_)); }
   /// Container `c` of the pod `u-p` is in this state.
   void Has(std::uint64_t state) {
     cri_.Answer(cri::method::kContainerStatus, CriStatus("i", state));

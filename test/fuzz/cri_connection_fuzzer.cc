@@ -12,8 +12,8 @@
 #include "common/unique_fd.h"
 #include "cri/held_calls.h"
 #include "cri/link.h"
-#include "cri/loop.h"
 #include "fuzz/fuzz.h"
+#include "http2/loop.h"
 
 namespace devmgr::fuzz {
 namespace {
@@ -50,7 +50,7 @@ void Connect(std::string_view bytes) {
   options.interceptor = &interceptor;
   options.max_held_bytes = 1000;
   cri::Counters counters;
-  const std::unique_ptr<cri::Loop> loop = *cri::Loop::Make();
+  const std::unique_ptr<http2::Loop> loop = *http2::Loop::Make();
   cri::HeldCalls held_calls(options, *loop, counters);
   std::unique_ptr<cri::Link> link;
   link = std::make_unique<cri::Link>(

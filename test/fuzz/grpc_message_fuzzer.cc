@@ -6,9 +6,9 @@
 #include <string>
 
 #include "common/status.h"
-#include "cri/byte_queue.h"
-#include "cri/grpc_message.h"
 #include "fuzz/fuzz.h"
+#include "http2/byte_queue.h"
+#include "http2/grpc_message.h"
 
 namespace devmgr::fuzz {
 namespace {
@@ -20,25 +20,25 @@ void ReadMessage(std::string_view bytes) {
                                    std::string(bytes.substr(0, 100))};
   for (const std::string& encoding : encodings) {
     const absl::StatusOr<std::string> message =
-        cri::ReadOnlyMessage(bytes, &encoding, kLimit);
+        http2::ReadOnlyMessage(bytes, &encoding, kLimit);
     if (message.ok()) {
       Require(message->size() <= kLimit, "a message keeps its limit");
     } else {
       RequireReadable(MessageOf(message.status()));
     }
   }
-  const std::string framed = cri::WithPrefix(bytes);
+  const std::string framed = http2::WithPrefix(bytes);
   const absl::StatusOr<std::string> back =
-      cri::ReadOnlyMessage(framed, nullptr, bytes.size());
+      http2::ReadOnlyMessage(framed, nullptr, bytes.size());
   Require(back.ok() && *back == bytes, "what we frame we can read");
 }
 
 /// Cut anywhere, it is the same.
 void FindBoundary(std::string_view bytes) {
-  cri::MessageBoundary whole;
+  http2::MessageBoundary whole;
   whole.Feed(bytes);
-  cri::MessageBoundary pieces;
-  cri::ByteQueue queue;
+  http2::MessageBoundary pieces;
+  http2::ByteQueue queue;
   std::string copy;
   for (std::size_t at = 0, step = 1; at < bytes.size(); at += step, ++step) {
     pieces.Feed(bytes.substr(at, step));
@@ -51,17 +51,17 @@ void FindBoundary(std::string_view bytes) {
 }
 
 void ReadTexts(const std::string& text) {
-  Require(cri::DecodeStatusMessage(cri::EncodeStatusMessage(text)) == text,
+  Require(http2::DecodeStatusMessage(http2::EncodeStatusMessage(text)) == text,
           "what we encode we can decode");
-  RequireReadable("." + cri::EncodeStatusMessage(text), 4 * text.size() + 8);
-  if (const auto timeout = cri::ParseTimeout(text)) {
+  RequireReadable("." + http2::EncodeStatusMessage(text), 4 * text.size() + 8);
+  if (const auto timeout = http2::ParseTimeout(text)) {
     Require(timeout->count() >= 0, "a timeout is not negative");
-    const auto back = cri::ParseTimeout(cri::FormatTimeout(*timeout));
+    const auto back = http2::ParseTimeout(http2::FormatTimeout(*timeout));
     Require(back && (*back <= *timeout || timeout->count() == 0),
             "a timeout does not grow");
   }
   const absl::Status status =
-      cri::StatusIn({{"grpc-status", text}, {"grpc-message", text}});
+      http2::StatusIn({{"grpc-status", text}, {"grpc-message", text}});
   Require(status.raw_code() >= 0 && status.raw_code() <= 16,
           "a status has a code");
 }

@@ -218,7 +218,7 @@ def judge(quote, name, file, rooms, root):
 def check_picture(text, rooms):
   """Errors of rooms that the first drawing lacks."""
   drawing = text.partition('```')[2].partition('```')[0]
-  words = set(re.findall(r'[a-z]+(?:/[a-z]+)*', drawing))
+  words = set(re.findall(r'[a-z][a-z0-9]*(?:/[a-z][a-z0-9]*)*', drawing))
   for folder in rooms:
     if folder == 'lib/pch' or folder.startswith(('tools/', 'examples/')):
       continue  # No code, and single programs.

@@ -7,9 +7,8 @@
 
 namespace devmgr::hostile {
 
-std::unique_ptr<rpc::Server> Dialled::Start(rpc::Runtime& runtime,
-                                            rpc::ServerOptions options) {
-  auto server = rpc::Server::Start(runtime, std::move(options));
+std::unique_ptr<rpc::Server> Dialled::Start(rpc::ServerOptions options) {
+  auto server = rpc::Server::Start(std::move(options));
   EXPECT_TRUE(server.ok()) << server.status();
   return server.ok() ? *std::move(server) : nullptr;
 }

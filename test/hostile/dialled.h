@@ -98,8 +98,7 @@ class Dialled {
   Costs& costs() { return costs_; }
 
  protected:
-  static std::unique_ptr<rpc::Server> Start(rpc::Runtime& runtime,
-                                            rpc::ServerOptions options);
+  static std::unique_ptr<rpc::Server> Start(rpc::ServerOptions options);
 
   Costs costs_;
 };

@@ -92,7 +92,7 @@ class Drivers final : public Dialled {
                                       Misbehaviour misbehaviour) {
     switch (misbehaviour) {
       case Misbehaviour::kServesOtherMethods:
-        return Start(runtime_, {.socket = socket});
+        return Start({.socket = socket});
       case Misbehaviour::kAnswersLate:
         return ServeWell(socket, kLate);
       case Misbehaviour::kAnswersForAnother:
@@ -127,7 +127,7 @@ class Drivers final : public Dialled {
         respond(answer);
       });
     };
-    return Start(runtime_, std::move(options));
+    return Start(std::move(options));
   }
 
   void TakeIn(const std::string& driver, const std::filesystem::path& socket,

@@ -129,7 +129,7 @@ class Health final : public Dialled, private dra::HealthListener {
         executor_->Post([on_stream, stream] { on_stream(stream); });
       };
     }
-    return Start(runtime_, std::move(options));
+    return Start(std::move(options));
   }
 
   void Misbehave(Misbehaviour misbehaviour, const Stream& stream) {

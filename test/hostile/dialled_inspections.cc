@@ -92,7 +92,7 @@ class Inspections final : public Dialled {
       default:
         return nullptr;
     }
-    return Start(runtime_, std::move(options));
+    return Start(std::move(options));
   }
 
   void Register(const std::filesystem::path& socket) override {
@@ -141,7 +141,7 @@ class Inspections final : public Dialled {
     answer(cri::method::kListPodSandbox, "");
     answer(cri::method::kListContainers, "");
     answer(cri::method::kCreateContainer, Field(1, "container-1"));
-    containers_ = Start(runtime_, std::move(options));
+    containers_ = Start(std::move(options));
   }
 
   /// Says that the pod has devices, and that it is `uid`.

@@ -72,7 +72,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
                                      Misbehaviour misbehaviour) override {
     switch (misbehaviour) {
       case Misbehaviour::kServesOtherMethods:
-        return Start(runtime_, {.socket = socket});
+        return Start({.socket = socket});
       case Misbehaviour::kAnswersLate:
         return ServeWell(socket, kLate);
       case Misbehaviour::kAnswersForAnother:
@@ -128,7 +128,7 @@ class Plugins final : public Dialled, private plugin::PluginListener {
             if (flood_ && streams_.size() > 1) flood_->Put(stream);
           });
         };
-    return Start(runtime_, std::move(options));
+    return Start(std::move(options));
   }
 
   /// 4,000 lists a second, of which each says something else, and now and then

@@ -16,10 +16,8 @@ namespace {
 /// registered, it is a driver, too, and a pod wants it.
 class Registrations final : public Dialled {
  public:
-  Registrations(rpc::Runtime& runtime, const std::filesystem::path& folder)
-      : runtime_(runtime),
-        bad_(folder / "reg" / "bad.sock"),
-        node_(runtime, folder, costs_) {}
+  explicit Registrations(const std::filesystem::path& folder)
+      : bad_(folder / "reg" / "bad.sock"), node_(folder, costs_) {}
 
   ~Registrations() override { executor_->Stop(); }
 
@@ -27,7 +25,7 @@ class Registrations final : public Dialled {
                                      Misbehaviour misbehaviour) override {
     switch (misbehaviour) {
       case Misbehaviour::kServesOtherMethods:
-        return Start(runtime_, {.socket = socket});
+        return Start({.socket = socket});
       case Misbehaviour::kAnswersLate:
         return ServeDriver(socket, kLate);
       case Misbehaviour::kAnswersForAnother:
@@ -81,7 +79,7 @@ class Registrations final : public Dialled {
           return fmt::format("bad-{}.example.com", name);
         },
         delay);
-    return Start(runtime_, std::move(options));
+    return Start(std::move(options));
   }
 
   void KeepCalling() {
@@ -92,7 +90,6 @@ class Registrations final : public Dialled {
     executor_->PostAfter(kBeat, [this] { KeepCalling(); });
   }
 
-  rpc::Runtime& runtime_;
   const std::filesystem::path bad_;
   std::atomic<int> name_{0};
   const std::unique_ptr<ThreadExecutor> executor_ =
@@ -103,8 +100,8 @@ class Registrations final : public Dialled {
 }  // namespace
 
 std::unique_ptr<Dialled> DialledRegistrations(
-    rpc::Runtime& runtime, const std::filesystem::path& folder) {
-  return std::make_unique<Registrations>(runtime, folder);
+    rpc::Runtime&, const std::filesystem::path& folder) {
+  return std::make_unique<Registrations>(folder);
 }
 
 }  // namespace devmgr::hostile

@@ -61,7 +61,7 @@ class Runtimes final : public Dialled {
       default:
         return nullptr;
     }
-    return Start(runtime_, std::move(options));
+    return Start(std::move(options));
   }
 
   void Register(const std::filesystem::path& socket) override {

@@ -8,6 +8,7 @@
 
 #include "hostile/hostile_peer.h"
 #include "rpc/unix_socket.h"
+#include "support/raw_frames.h"
 
 namespace devmgr::hostile {
 namespace {
@@ -16,50 +17,6 @@ constexpr int kCallsABeat = 50;
 constexpr int kConnectionsABeat = 10;
 /// What may wait in us for the other side to read.
 constexpr std::size_t kMaxUnsent = 1 << 20;
-
-constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-std::string Frame(int type, int flags, std::uint32_t stream,
-                  std::string_view payload) {
-  std::string frame;
-  for (const int shift : {16, 8, 0}) {
-    frame += static_cast<char>(payload.size() >> shift & 0xff);
-  }
-  frame += static_cast<char>(type);
-  frame += static_cast<char>(flags);
-  for (const int shift : {24, 16, 8, 0}) {
-    frame += static_cast<char>(stream >> shift & 0xff);
-  }
-  return frame + std::string(payload);
-}
-
-/// A header that is neither compressed nor remembered.
-std::string Header(std::string_view name, std::string_view value) {
-  std::string header(1, '\0');
-  header += static_cast<char>(name.size());
-  header += name;
-  header += static_cast<char>(value.size());
-  return header + std::string(value);
-}
-
-/// Where all begins: our settings, and a window that is never too small.
-std::string Greeting() {
-  return std::string(kPreface) + Frame(4, 0, 0, "") +
-         Frame(8, 0, 0, std::string_view("\x7f\x00\x00\x00", 4));
-}
-
-std::string CallFrames(std::uint32_t stream, const RawCall& call) {
-  const std::string headers =
-      Header(":method", "POST") + Header(":scheme", "http") +
-      Header(":path", call.method) + Header(":authority", "localhost") +
-      Header("te", "trailers") + Header("content-type", "application/grpc");
-  std::string body(1, '\0');
-  for (const int shift : {24, 16, 8, 0}) {
-    body += static_cast<char>(call.message.size() >> shift & 0xff);
-  }
-  return Frame(1, 4, stream, headers) +
-         Frame(0, 1, stream, body + call.message);
-}
 
 }  // namespace
 
@@ -117,7 +74,7 @@ void HostileClient::Act() {
     case ClientMisbehaviour::kSaysNothing:
       return Pile("");
     case ClientMisbehaviour::kSendsHalf:
-      return Pile(Greeting().substr(0, kPreface.size() + 5));
+      return Pile(Greeting().substr(0, kHttp2Preface.size() + 5));
     case ClientMisbehaviour::kSpeaksOtherwise:
       return Pile("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     case ClientMisbehaviour::kConnectsAndCloses:
@@ -161,7 +118,7 @@ void HostileClient::Flood(int calls) {
     RawCall call = call_(0);
     switch (misbehaviour_) {
       case ClientMisbehaviour::kFloodsFrames:
-        line.unsent += Frame(6, 0, 0, "pingping");
+        line.unsent += RawFrame(6, 0, 0, "pingping");
         continue;
       case ClientMisbehaviour::kAsksForAnother:
         call.method = i % 2 == 0 ? call.method + "2" : "/no.Service/Method";
@@ -182,7 +139,7 @@ void HostileClient::Flood(int calls) {
 
 void HostileClient::Call(Line* line, const RawCall& call) {
   ++called_;
-  line->unsent += CallFrames(line->next_stream, call);
+  line->unsent += CallFrames(line->next_stream, call.method, call.message);
   line->next_stream += 2;
 }
 

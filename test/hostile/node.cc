@@ -100,8 +100,7 @@ std::map<std::string, rpc::UnaryHandler> DriverMethods(
   };
 }
 
-Node::Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
-           Costs& costs)
+Node::Node(const std::filesystem::path& folder, Costs& costs)
     : folder_(folder),
       costs_(costs),
       executor_(ThreadExecutor::Start("node")),
@@ -129,7 +128,7 @@ Node::Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
   server.socket = registrations() / "good.sock";
   server.methods =
       DriverMethods(*executor_, [] { return std::string(kGoodDriver); });
-  auto driver = rpc::Server::Start(runtime, std::move(server));
+  auto driver = rpc::Server::Start(std::move(server));
   EXPECT_TRUE(driver.ok()) << driver.status();
   if (driver.ok()) driver_ = *std::move(driver);
 }

@@ -28,8 +28,7 @@ std::map<std::string, rpc::UnaryHandler> DriverMethods(
 class Node : private DeviceManagerObserver {
  public:
   /// All borrowed.
-  Node(rpc::Runtime& runtime, const std::filesystem::path& folder,
-       Costs& costs);
+  Node(const std::filesystem::path& folder, Costs& costs);
   ~Node() override;
 
   std::filesystem::path registrations() const { return folder_ / "reg"; }

@@ -33,7 +33,7 @@ class Inspection final : public Served {
  public:
   Inspection(rpc::Runtime& runtime, const std::filesystem::path& folder)
       : socket_(folder / "devmgr.sock"),
-        node_(runtime, folder, costs_),
+        node_(folder, costs_),
         caller_(runtime, socket_) {
     auto server = InspectionServer::Start(node_.manager(), socket_);
     EXPECT_TRUE(server.ok()) << server.status();
@@ -74,7 +74,7 @@ class Proxy final : public Served {
                                          const rpc::Respond& respond) {
       respond(std::move(request));
     };
-    auto started = rpc::Server::Start(runtime, std::move(server));
+    auto started = rpc::Server::Start(std::move(server));
     EXPECT_TRUE(started.ok()) << started.status();
     if (started.ok()) backend_ = *std::move(started);
     CriProxyOptions options;
@@ -110,7 +110,7 @@ class Proxy final : public Served {
 class Registry final : public Served {
  public:
   Registry(rpc::Runtime& runtime, const std::filesystem::path& folder)
-      : node_(runtime, folder, costs_), caller_(runtime, socket()) {}
+      : node_(folder, costs_), caller_(runtime, socket()) {}
 
   std::filesystem::path socket() const override {
     return node_.device_plugins() / "kubelet.sock";

@@ -13,17 +13,17 @@
 #include <string>
 #include <string_view>
 
-#include "cri/raw_peer.h"
+#include "support/raw_peer.h"
 
 namespace devmgr {
 namespace {
 
-using cri::RawConnection;
+using http2::RawConnection;
 
 /// The headers it had, one `name=value` per line, and the size of its body, as
 /// one message.
 void Tell(RawConnection& connection, std::int32_t stream,
-          const cri::RawMessage& request) {
+          const http2::RawMessage& request) {
   if (!request.ended) return;
   std::string text;
   for (const auto& [name, value] : request.headers.front()) {
@@ -32,12 +32,12 @@ void Tell(RawConnection& connection, std::int32_t stream,
     text.append(name).append("=").append(time ? "given" : value).append("\n");
   }
   text += std::to_string(request.body_bytes) + " bytes";
-  cri::RawSend send;
+  http2::RawSend send;
   send.headers = {{":status", "200"},
                   {"content-type", "application/grpc"},
                   {"x-first", "one"},
                   {"x-first", "two"}};
-  send.body = cri::Message(text);
+  send.body = http2::Message(text);
   send.trailers = {
       {"grpc-status", "0"}, {"x-last-bin", "AP8"}, {"x-last", "done"}};
   connection.Answer(stream, std::move(send));
@@ -67,7 +67,7 @@ int Proxy(const char* listen, const char* runtime) {
 int Record(const char* socket) {
   RawConnection::Options options;
   options.on_event = Tell;
-  const cri::RawServer server(socket, options);
+  const http2::RawServer server(socket, options);
   WaitForEnd();
   return 0;
 }

@@ -41,7 +41,7 @@ class ListBurstTest : public SocketTest, private PluginListener {
 
   /// A plugin that has told no devices yet, and whose lists have this budget.
   void Serve(WorkBudget::Options budget) {
-    plugin_.emplace(*runtime_, folder() / "p.sock", std::vector<std::string>());
+    plugin_.emplace(folder() / "p.sock", std::vector<std::string>());
     RunOnExecutor([&] {
       PluginRegistryOptions options;
       options.now = [] { return WallTime(); };

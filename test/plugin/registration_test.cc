@@ -30,8 +30,7 @@ using testing::HasSubstr;
 /// another socket.
 class Announcer {
  public:
-  Announcer(rpc::Runtime& runtime, const fs::path& socket,
-            const std::string& endpoint) {
+  Announcer(const fs::path& socket, const std::string& endpoint) {
     rpc::ServerOptions server;
     server.socket = socket;
     server.methods["/pluginregistration.Registration/GetInfo"] =
@@ -52,7 +51,7 @@ class Announcer {
       told_.Put(status.plugin_registered() ? "registered" : status.error());
       respond(std::string());
     };
-    auto started = rpc::Server::Start(runtime, std::move(server));
+    auto started = rpc::Server::Start(std::move(server));
     EXPECT_TRUE(started.ok()) << started.status().ToString();
     if (started.ok()) server_ = *std::move(started);
   }
@@ -130,7 +129,7 @@ class PluginRegistrationTest : public SocketTest {
 
 // DP-001, DP-007: what the request says of options does not count.
 TEST_F(PluginRegistrationTest, APluginRegistersAtTheSocket) {
-  SmallPlugin plugin(*runtime_, folder() / "p.sock", {"a", "b"});
+  SmallPlugin plugin(folder() / "p.sock", {"a", "b"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
   EXPECT_EQ(Heard(), "list example.com/dev 1: a b");
@@ -159,8 +158,7 @@ TEST_F(PluginRegistrationTest, APluginHearsThatItCannotBeReached) {
               StatusIs(absl::StatusCode::kUnknown,
                        AllOf(HasSubstr("failed to dial device plugin: '"),
                              NamesOnce((folder() / "p.sock").string()))));
-  SmallPlugin plugin(*runtime_, folder() / "p.sock", {},
-                     InternalError("no driver"));
+  SmallPlugin plugin(folder() / "p.sock", {}, InternalError("no driver"));
   EXPECT_THAT(Register("p.sock", kResource).status(),
               StatusIs(absl::StatusCode::kUnknown,
                        "failed to get device plugin options: no driver"));
@@ -172,13 +170,13 @@ TEST_F(PluginRegistrationTest, APluginHearsThatItCannotBeReached) {
 // DP-013
 TEST_F(PluginRegistrationTest, APluginComesBackAtItsSocket) {
   {
-    SmallPlugin first(*runtime_, folder() / "p.sock", {"a"});
+    SmallPlugin first(folder() / "p.sock", {"a"});
     EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
     EXPECT_EQ(Heard(), "connected example.com/dev 1");
     EXPECT_EQ(Heard(), "list example.com/dev 1: a");
   }
   EXPECT_THAT(Heard(), HasSubstr("gone example.com/dev 1: "));
-  SmallPlugin second(*runtime_, folder() / "p.sock", {"b"});
+  SmallPlugin second(folder() / "p.sock", {"b"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   // The old instance may have found the new process before it registered.
   std::string last = Heard();
@@ -193,7 +191,7 @@ TEST_F(PluginRegistrationTest, APluginComesBackAtItsSocket) {
 
 // DP-021
 TEST_F(PluginRegistrationTest, AManagerThatRestartsTellsByRemovingSockets) {
-  auto plugin = std::make_unique<SmallPlugin>(*runtime_, folder() / "p.sock",
+  auto plugin = std::make_unique<SmallPlugin>(folder() / "p.sock",
                                               std::vector<std::string>{"a"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
@@ -202,7 +200,7 @@ TEST_F(PluginRegistrationTest, AManagerThatRestartsTellsByRemovingSockets) {
   EXPECT_TRUE(fs::exists(folder() / "p.sock"));
   StartManager();
   EXPECT_FALSE(fs::exists(folder() / "p.sock"));
-  plugin = std::make_unique<SmallPlugin>(*runtime_, folder() / "p.sock",
+  plugin = std::make_unique<SmallPlugin>(folder() / "p.sock",
                                          std::vector<std::string>{"a"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
@@ -210,7 +208,7 @@ TEST_F(PluginRegistrationTest, AManagerThatRestartsTellsByRemovingSockets) {
 
 // DP-058
 TEST_F(PluginRegistrationTest, ListsComeWholeAndInOrder) {
-  SmallPlugin plugin(*runtime_, folder() / "p.sock", {"A", "B", "C"});
+  SmallPlugin plugin(folder() / "p.sock", {"A", "B", "C"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   const auto stream = plugin.listeners_.Take().value_or(nullptr);
   ASSERT_NE(stream, nullptr);
@@ -223,7 +221,7 @@ TEST_F(PluginRegistrationTest, ListsComeWholeAndInOrder) {
 }
 
 TEST_F(PluginRegistrationTest, AListMayBeLargerThanAnyOtherMessage) {
-  SmallPlugin plugin(*runtime_, folder() / "p.sock", {});
+  SmallPlugin plugin(folder() / "p.sock", {});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   const auto stream = plugin.listeners_.Take().value_or(nullptr);
   ASSERT_NE(stream, nullptr);
@@ -237,7 +235,7 @@ TEST_F(PluginRegistrationTest, AListMayBeLargerThanAnyOtherMessage) {
 }
 
 TEST_F(PluginRegistrationTest, ACallGoesToThePluginAndBack) {
-  SmallPlugin plugin(*runtime_, folder() / "p.sock", {"a"});
+  SmallPlugin plugin(folder() / "p.sock", {"a"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   Mailbox<absl::StatusOr<device::ContainerEdits>> answers;
   const auto allocate = [&] {
@@ -259,7 +257,7 @@ TEST_F(PluginRegistrationTest, ACallGoesToThePluginAndBack) {
 }
 
 TEST_F(PluginRegistrationTest, APluginThatDiesDuringACallMayHaveActed) {
-  auto plugin = std::make_unique<SmallPlugin>(*runtime_, folder() / "p.sock",
+  auto plugin = std::make_unique<SmallPlugin>(folder() / "p.sock",
                                               std::vector<std::string>{"a"});
   EXPECT_THAT(Register("p.sock", kResource).status(), IsOk());
   Mailbox<absl::Status> answers;
@@ -276,9 +274,9 @@ TEST_F(PluginRegistrationTest, APluginThatDiesDuringACallMayHaveActed) {
 
 // DP-032, DP-035, DP-029
 TEST_F(PluginRegistrationTest, APluginIsFoundInTheRegistrationDirectory) {
-  SmallPlugin plugin(*runtime_, folder() / "service.sock", {"a"});
-  auto announcer = std::make_unique<Announcer>(
-      *runtime_, Directory() / "reg.sock", (folder() / "service.sock"));
+  SmallPlugin plugin(folder() / "service.sock", {"a"});
+  auto announcer = std::make_unique<Announcer>(Directory() / "reg.sock",
+                                               (folder() / "service.sock"));
   EXPECT_EQ(announcer->told_.Take(), "registered");
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
   EXPECT_EQ(Heard(), "list example.com/dev 1: a");
@@ -288,12 +286,11 @@ TEST_F(PluginRegistrationTest, APluginIsFoundInTheRegistrationDirectory) {
 
 // DP-038: the connect step is part of it, and is tried again.
 TEST_F(PluginRegistrationTest, ADirectoryPluginThatCannotBeReachedHearsIt) {
-  Announcer announcer(*runtime_, Directory() / "reg.sock",
-                      (folder() / "service.sock"));
+  Announcer announcer(Directory() / "reg.sock", (folder() / "service.sock"));
   EXPECT_THAT(announcer.told_.Take().value_or(""),
               HasSubstr("RegisterPlugin error -- plugin registration failed "
                         "with err: failed to dial device plugin"));
-  SmallPlugin plugin(*runtime_, folder() / "service.sock", {"a"});
+  SmallPlugin plugin(folder() / "service.sock", {"a"});
   std::string told;
   while (told != "registered") told = announcer.told_.Take().value_or("never");
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
@@ -305,10 +302,9 @@ TEST_F(PluginRegistrationTest, InstancesInTheDirectoryAreOneResource) {
   std::vector<std::unique_ptr<Announcer>> announcers;
   const auto come = [&](const std::string& name,
                         const std::vector<std::string>& ids) {
-    plugins.push_back(
-        std::make_unique<SmallPlugin>(*runtime_, folder() / name, ids));
-    announcers.push_back(std::make_unique<Announcer>(
-        *runtime_, Directory() / name, folder() / name));
+    plugins.push_back(std::make_unique<SmallPlugin>(folder() / name, ids));
+    announcers.push_back(
+        std::make_unique<Announcer>(Directory() / name, folder() / name));
     EXPECT_EQ(announcers.back()->told_.Take(), "registered");
   };
   come("1.sock", {"a", "b"});
@@ -325,8 +321,8 @@ TEST_F(PluginRegistrationTest, InstancesInTheDirectoryAreOneResource) {
 
 // DP-041
 TEST_F(PluginRegistrationTest, ADirectoryPluginIsFoundAgainAfterARestart) {
-  SmallPlugin plugin(*runtime_, folder() / "plugins_registry" / ".s", {"a"});
-  Announcer announcer(*runtime_, Directory() / "reg.sock", Directory() / ".s");
+  SmallPlugin plugin(folder() / "plugins_registry" / ".s", {"a"});
+  Announcer announcer(Directory() / "reg.sock", Directory() / ".s");
   EXPECT_EQ(Heard(), "connected example.com/dev 1");
   EXPECT_EQ(Heard(), "list example.com/dev 1: a");
   StopManager();

@@ -27,7 +27,7 @@ class SmallPlugin {
     rpc::Respond respond;
   };
 
-  SmallPlugin(rpc::Runtime& runtime, const std::filesystem::path& socket,
+  SmallPlugin(const std::filesystem::path& socket,
               const std::vector<std::string>& ids,
               absl::Status options = absl::OkStatus()) {
     rpc::ServerOptions server;
@@ -48,7 +48,7 @@ class SmallPlugin {
           stream->Write(ListOf(ids));
           listeners_.Put(stream);
         };
-    auto started = rpc::Server::Start(runtime, std::move(server));
+    auto started = rpc::Server::Start(std::move(server));
     EXPECT_TRUE(started.ok()) << started.status().ToString();
     if (started.ok()) server_ = *std::move(started);
   }

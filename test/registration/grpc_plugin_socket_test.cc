@@ -54,7 +54,7 @@ class GrpcPluginSocketTest : public testing::Test {
           requests_.Put(std::move(request));
           respond(notify_);
         };
-    auto server = rpc::Server::Start(*runtime_, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     ASSERT_THAT(server, IsOk());
     server_ = *std::move(server);
     auto socket = GrpcPluginDialer(*runtime_)(Path());
@@ -163,7 +163,7 @@ TEST_F(GrpcPluginSocketTest, AHungGetInfoEndsByItself) {
   Mailbox<rpc::Respond> held;
   options.methods["/pluginregistration.Registration/GetInfo"] =
       [&](std::string, rpc::Respond respond) { held.Put(std::move(respond)); };
-  auto server = rpc::Server::Start(*runtime_, std::move(options));
+  auto server = rpc::Server::Start(std::move(options));
   ASSERT_THAT(server, IsOk());
   auto socket = GrpcPluginDialer(*runtime_)(Path());
   ASSERT_THAT(socket, IsOk());
@@ -178,7 +178,7 @@ TEST_F(GrpcPluginSocketTest, ACallUnderWayEndsWithTheSocket) {
   Mailbox<rpc::Respond> held;
   options.methods["/pluginregistration.Registration/GetInfo"] =
       [&](std::string, rpc::Respond respond) { held.Put(std::move(respond)); };
-  auto server = rpc::Server::Start(*runtime_, std::move(options));
+  auto server = rpc::Server::Start(std::move(options));
   ASSERT_THAT(server, IsOk());
   auto socket = GrpcPluginDialer(*runtime_)(Path());
   ASSERT_THAT(socket, IsOk());

@@ -31,7 +31,7 @@ class CallersTest : public RpcTest {
                       ? fmt::format("{} {}", caller->uid, caller->pid)
                       : std::string("unknown"));
         };
-    return Server::Start(*runtime_, std::move(options));
+    return Server::Start(std::move(options));
   }
 };
 

@@ -33,7 +33,7 @@ class ConnectionStreamTest : public RpcTest {
       stream->WhenClientGone([this] { gone_.Put(true); });
       streams_.Put(std::move(stream));
     };
-    auto server = Server::Start(*runtime_, std::move(options));
+    auto server = Server::Start(std::move(options));
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
     connection_ = Connect();

@@ -46,7 +46,7 @@ class RpcTest : public testing::Test {
     ServerOptions options;
     options.socket = path;
     options.methods = std::move(methods);
-    return Server::Start(*runtime_, std::move(options));
+    return Server::Start(std::move(options));
   }
 
   std::unique_ptr<Server> Serve(std::map<std::string, UnaryHandler> methods) {

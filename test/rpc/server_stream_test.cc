@@ -44,7 +44,7 @@ class ServerStreamTest : public RpcTest {
       respond(std::move(request));
     };
     options.streams[kStreamMethod] = std::move(handler);
-    auto server = Server::Start(*runtime_, std::move(options));
+    auto server = Server::Start(std::move(options));
     ASSERT_TRUE(server.ok()) << server.status().ToString();
     server_ = *std::move(server);
   }

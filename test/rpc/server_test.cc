@@ -32,7 +32,7 @@ TEST_F(ServerTest, AppearsWithItsModeAndNothingElse) {
   options.socket = Path();
   options.mode = 0640;
   const mode_t mask = umask(0777);
-  const auto server = Server::Start(*runtime_, options);
+  const auto server = Server::Start(options);
   umask(mask);
   ASSERT_TRUE(server.ok()) << server.status().ToString();
   struct stat status {};
@@ -376,7 +376,7 @@ TEST_F(ServerTest, TellsThatItsListenerFailed) {
   ServerOptions options;
   options.socket = Path();
   options.on_listener_failed = [&] { failed.Put(true); };
-  auto server = Server::Start(*runtime_, std::move(options));
+  auto server = Server::Start(std::move(options));
   ASSERT_TRUE(server.ok()) << server.status().ToString();
   ShutDownAllListeners();
   EXPECT_TRUE(failed.Take());

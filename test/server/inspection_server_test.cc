@@ -392,8 +392,6 @@ TEST(InspectorTest, NobodyThereIsUnavailable) {
 
 TEST(InspectorTest, SilentDaemonIsADeadlineExceeded) {
   const TempFolder folder;
-  auto runtime = rpc::Runtime::Start();
-  ASSERT_TRUE(runtime.ok());
   std::vector<rpc::Respond> kept;
   rpc::ServerOptions options;
   options.socket = folder.path() / "devmgr.sock";
@@ -405,7 +403,7 @@ TEST(InspectorTest, SilentDaemonIsADeadlineExceeded) {
       [](std::string, rpc::Respond respond) {
         respond(std::string("\xFF\xFF"));
       };
-  auto server = rpc::Server::Start(**runtime, options);
+  auto server = rpc::Server::Start(options);
   ASSERT_TRUE(server.ok()) << server.status().ToString();
   auto inspector = Inspector::Connect(options.socket, milliseconds(50));
   ASSERT_TRUE(inspector.ok());

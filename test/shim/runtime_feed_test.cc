@@ -35,7 +35,7 @@ class RuntimeFeedTest : public rpc::RpcTest {
     options_.proxy.backend = Path("runtime.sock");
     options_.cdi_spec_dirs = {Path("cdi")};
     options_.devmgrd = Path("devmgr.sock");
-    ASSERT_TRUE(fake_.Start(*runtime_, Path("runtime.sock")));
+    ASSERT_TRUE(fake_.Start(Path("runtime.sock")));
   }
   void TearDown() override {
     client_.reset();
@@ -220,7 +220,7 @@ class EagerDaemonTest : public RuntimeFeedTest {
           response.set_look(++questions_);
           respond(rpc::Encode(response));
         };
-    auto server = rpc::Server::Start(*runtime_, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     ASSERT_THAT(server, IsOk());
     eager_ = *std::move(server);
   }

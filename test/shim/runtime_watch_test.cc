@@ -24,7 +24,7 @@ class RuntimeWatchTest : public rpc::RpcTest {
     fake_.Stop();
   }
 
-  void StartRuntime() { ASSERT_TRUE(fake_.Start(*runtime_, Path())); }
+  void StartRuntime() { ASSERT_TRUE(fake_.Start(Path())); }
   void Watch(std::chrono::milliseconds period = std::chrono::milliseconds(5)) {
     RuntimeWatchOptions options;
     options.period = period;

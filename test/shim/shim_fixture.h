@@ -52,8 +52,8 @@ class PodManager : public FakeDeviceManager {
 /// Answers as a runtime does, and keeps what it was asked.
 class FakeRuntime {
  public:
-  FakeRuntime(rpc::Runtime& runtime, std::filesystem::path socket)
-      : runtime_(runtime), socket_(std::move(socket)) {}
+  explicit FakeRuntime(std::filesystem::path socket)
+      : socket_(std::move(socket)) {}
 
   void Start(const std::string& name, const std::string& version) {
     std::string answer;
@@ -101,7 +101,7 @@ class FakeRuntime {
     Kept(&options, cri::method::kCreateContainer, "container-1");
     Kept(&options, cri::method::kStartContainer, "");
     Kept(&options, cri::method::kRestorePod, "sandbox-1");
-    auto server = rpc::Server::Start(runtime_, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
@@ -158,7 +158,6 @@ class FakeRuntime {
     };
   }
 
-  rpc::Runtime& runtime_;
   const std::filesystem::path socket_;
   Mailbox<rpc::Respond> hanging_;  ///< That nobody answers.
   std::unique_ptr<rpc::Server> server_;
@@ -173,7 +172,7 @@ class ShimTest : public rpc::RpcTest {
 
   void SetUp() override {
     RpcTest::SetUp();
-    fake_ = std::make_unique<FakeRuntime>(*runtime_, Path("runtime.sock"));
+    fake_ = std::make_unique<FakeRuntime>(Path("runtime.sock"));
     options_.proxy.listen = Path();
     options_.proxy.backend = Path("runtime.sock");
     options_.manager = &manager_;

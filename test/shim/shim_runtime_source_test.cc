@@ -25,7 +25,7 @@ class ShimRuntimeSourceTest : public rpc::RpcTest {
     options_.proxy.listen = Path();
     options_.proxy.backend = Path("runtime.sock");
     options_.cdi_spec_dirs = {Path("cdi")};
-    ASSERT_TRUE(fake_.Start(*runtime_, Path("runtime.sock")));
+    ASSERT_TRUE(fake_.Start(Path("runtime.sock")));
   }
   void TearDown() override {
     client_.reset();
@@ -158,7 +158,7 @@ TEST_F(ShimRuntimeSourceTest, WhileTheRuntimeIsAwayItIsNotKnownWhatRuns) {
   ASSERT_TRUE(WaitUntil([](const auto& snapshot) { return !snapshot.known; }));
   EXPECT_THAT(source_->Snapshot()->reason,
               HasSubstr(Path("runtime.sock").string()));
-  ASSERT_TRUE(fake_.Start(*runtime_, Path("runtime.sock")));
+  ASSERT_TRUE(fake_.Start(Path("runtime.sock")));
   EXPECT_TRUE(BecomesKnown());
 }
 

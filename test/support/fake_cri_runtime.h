@@ -84,7 +84,7 @@ class FakeCriRuntime {
     hanging_[std::string(method)] = asked;
   }
 
-  bool Start(rpc::Runtime& runtime, const std::filesystem::path& socket) {
+  bool Start(const std::filesystem::path& socket) {
     rpc::ServerOptions options;
     options.socket = socket;
     for (const std::string_view method :
@@ -118,7 +118,7 @@ class FakeCriRuntime {
         respond(CriField(1, "made"));
       };
     }
-    auto server = rpc::Server::Start(runtime, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     if (server.ok()) server_ = *std::move(server);
     return server.ok();
   }

@@ -62,7 +62,7 @@ void FakePluginFixture::StartRegistry() {
           respond(verdict_);
         }
       };
-  auto server = rpc::Server::Start(*runtime_, std::move(options));
+  auto server = rpc::Server::Start(std::move(options));
   ASSERT_TRUE(server.ok()) << server.status().ToString();
   registry_ = *std::move(server);
 }

@@ -54,20 +54,16 @@ class VersionSkewTest : public CommandLineTest {
         };
   }
   void Serve() {
-    auto runtime = rpc::Runtime::Start();
-    ASSERT_TRUE(runtime.ok());
-    runtime_ = *std::move(runtime);
     rpc::ServerOptions options;
     options.socket = socket();
     options.methods = methods_;
-    auto server = rpc::Server::Start(*runtime_, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     ASSERT_TRUE(server.ok()) << server.status();
     server_ = *std::move(server);
   }
 
   const TempFolder folder_;
   std::map<std::string, rpc::UnaryHandler> methods_;
-  std::unique_ptr<rpc::Runtime> runtime_;
   std::unique_ptr<rpc::Server> server_;
 };
 

@@ -8,7 +8,6 @@
 #include "common/executor.h"
 #include "common/status.h"
 #include "peer/log_fold.h"
-#include "rpc/connection.h"
 #include "rpc/server.h"
 #include "server/podresources/service.h"
 
@@ -42,10 +41,8 @@ absl::Status MakeDirectory(const std::filesystem::path& directory) {
 class PodResourcesServerImpl final : public PodResourcesServer {
  public:
   PodResourcesServerImpl(DeviceManager& manager,
-                         std::unique_ptr<rpc::Runtime> runtime,
                          const PodResourcesOptions& options)
-      : runtime_(std::move(runtime)),
-        executor_(ThreadExecutor::Start("devmgr-podres")),
+      : executor_(ThreadExecutor::Start("devmgr-podres")),
         service_(manager, *executor_, options.strict_kubelet),
         log_(*executor_, options.log) {}
 
@@ -56,8 +53,7 @@ class PodResourcesServerImpl final : public PodResourcesServer {
     options.max_calls = kMaxCallsOfConnection;
     options.streams = service_.Methods();
     options.on_turned_away = [this](const std::string& why) { Tell(why); };
-    DEVMGR_ASSIGN_OR_RETURN(server_,
-                            rpc::Server::Start(*runtime_, std::move(options)));
+    DEVMGR_ASSIGN_OR_RETURN(server_, rpc::Server::Start(std::move(options)));
     return absl::OkStatus();
   }
 
@@ -79,7 +75,6 @@ class PodResourcesServerImpl final : public PodResourcesServer {
     });
   }
 
-  const std::unique_ptr<rpc::Runtime> runtime_;
   const std::unique_ptr<ThreadExecutor> executor_;
   podresources::Service service_;
   peer::LogFold log_;
@@ -95,10 +90,7 @@ absl::StatusOr<std::unique_ptr<PodResourcesServer>> PodResourcesServer::Start(
     return InvalidArgumentError("no socket is given for pod-resources");
   }
   DEVMGR_RETURN_IF_ERROR(MakeDirectory(options.socket.parent_path()));
-  DEVMGR_ASSIGN_OR_RETURN(std::unique_ptr<rpc::Runtime> runtime,
-                          rpc::Runtime::Start());
-  auto server = std::make_unique<PodResourcesServerImpl>(
-      manager, std::move(runtime), options);
+  auto server = std::make_unique<PodResourcesServerImpl>(manager, options);
   DEVMGR_RETURN_IF_ERROR(server->Serve(options.socket));
   return server;
 }

@@ -11,7 +11,6 @@
 #include <string>
 #include <utility>
 
-#include "rpc/connection.h"
 #include "rpc/server.h"
 #include "server/podresources/encoding.h"
 #include "server/podresources/resources.h"
@@ -31,11 +30,6 @@ using ::testing::SizeIs;
 
 class PodResourcesClientTest : public ::testing::Test {
  protected:
-  PodResourcesClientTest() {
-    auto runtime = rpc::Runtime::Start();
-    EXPECT_THAT(runtime.status(), IsOk());
-    runtime_ = *std::move(runtime);
-  }
   /// A server that answers one method.
   void Script(const char* path, absl::StatusOr<std::string> answer) {
     rpc::ServerOptions options;
@@ -44,7 +38,7 @@ class PodResourcesClientTest : public ::testing::Test {
                                      const rpc::Respond& respond) {
       respond(answer);
     };
-    auto server = rpc::Server::Start(*runtime_, std::move(options));
+    auto server = rpc::Server::Start(std::move(options));
     ASSERT_THAT(server.status(), IsOk());
     scripted_ = *std::move(server);
   }
@@ -56,7 +50,6 @@ class PodResourcesClientTest : public ::testing::Test {
 
   TempFolder folder_;
   const std::filesystem::path socket_ = folder_.path() / "kubelet.sock";
-  std::unique_ptr<rpc::Runtime> runtime_;
   std::unique_ptr<rpc::Server> scripted_;
 };
 

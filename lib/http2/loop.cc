@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cri/loop.h"
+#include "http2/loop.h"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,7 +10,7 @@
 
 #include "common/status.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 
 void Mailbox::Post(Task task) {
   {
@@ -135,4 +135,4 @@ void Loop::Run() {
   }
 }
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

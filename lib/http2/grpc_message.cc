@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cri/grpc_message.h"
+#include "http2/grpc_message.h"
 
 #include <zlib.h>
 
@@ -10,7 +10,7 @@
 
 #include "common/status.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 namespace {
 
 /// More digits are not allowed in grpc-timeout.
@@ -104,7 +104,7 @@ absl::StatusOr<PrefixedMessage> ReadOnlyMessage(std::string_view body) {
   if (body.size() < kPrefixBytes) {
     return InvalidArgumentError("{} bytes are no message", body.size());
   }
-  const std::uint32_t length = LengthIn(body.data() + 1);
+  const std::size_t length = LengthInPrefix(body);
   const std::string_view rest = body.substr(kPrefixBytes);
   if (rest.size() != length) {
     return InvalidArgumentError("a message of {} bytes comes with {} bytes",
@@ -135,12 +135,20 @@ absl::StatusOr<std::string> ReadOnlyMessage(std::string_view body,
   return Inflate(message.bytes, limit);
 }
 
-std::string WithPrefix(std::string_view message) {
+std::string PrefixOf(std::size_t length) {
   std::string result(kPrefixBytes, '\0');
   for (int i = 0; i < 4; ++i) {
-    result[4 - i] = static_cast<char>(message.size() >> (8 * i) & 0xff);
+    result[4 - i] = static_cast<char>(length >> (8 * i) & 0xff);
   }
-  return result.append(message);
+  return result;
+}
+
+std::string WithPrefix(std::string_view message) {
+  return PrefixOf(message.size()).append(message);
+}
+
+std::size_t LengthInPrefix(std::string_view body) {
+  return LengthIn(body.data() + 1);
 }
 
 void MessageBoundary::Feed(std::string_view bytes) {
@@ -219,12 +227,13 @@ std::string DecodeStatusMessage(std::string_view value) {
   return result;
 }
 
+Headers Beginning() {
+  return {{":status", "200"}, {"content-type", "application/grpc"}};
+}
+
 Headers EndingWith(const absl::Status& status, bool only) {
   Headers headers;
-  if (only) {
-    headers.push_back({":status", "200"});
-    headers.push_back({"content-type", "application/grpc"});
-  }
+  if (only) headers = Beginning();
   headers.push_back({"grpc-status", fmt::format("{}", status.raw_code())});
   headers.push_back({"grpc-message", EncodeStatusMessage(MessageOf(status))});
   return headers;
@@ -248,4 +257,4 @@ absl::Status StatusIn(const Headers& trailers) {
                     message == nullptr ? "" : DecodeStatusMessage(*message));
 }
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

@@ -7,9 +7,10 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 
 /// Bytes that wait, first in, first out, in blocks that are given back as they
 /// are used up.
@@ -33,13 +34,21 @@ class ByteQueue {
     }
   }
 
+  /// The same, without a copy. Kept until it is used up.
+  void Append(std::shared_ptr<const std::string> bytes) {
+    if (bytes->empty()) return;
+    const std::size_t size = bytes->size();
+    size_ += size;
+    blocks_.push_back({nullptr, size, 0, size, std::move(bytes)});
+  }
+
   /// Moves the first `count` bytes (there are as many) to the end of `out`.
   void MoveTo(std::string& out, std::size_t count) {
     size_ -= count;
     while (count > 0) {
       Block& block = blocks_[first_];
       const std::size_t taken = std::min(count, block.end - block.begin);
-      out.append(block.bytes.get() + block.begin, taken);
+      out.append(block.data() + block.begin, taken);
       block.begin += taken;
       count -= taken;
       if (block.begin == block.end) Drop();
@@ -61,15 +70,20 @@ class ByteQueue {
 
   struct Block {
     std::size_t room() const { return size - end; }
+    const char* data() const {
+      return shared != nullptr ? shared->data() : bytes.get();
+    }
     std::unique_ptr<char[]> bytes;
     std::size_t size = 0;
     std::size_t begin = 0;
     std::size_t end = 0;
+    std::shared_ptr<const std::string> shared = nullptr;  ///< In place of ours.
   };
 
   /// The first block is used up.
   void Drop() {
     blocks_[first_].bytes.reset();
+    blocks_[first_].shared.reset();
     if (++first_ == blocks_.size()) {
       blocks_.clear();
       first_ = 0;
@@ -85,4 +99,4 @@ class ByteQueue {
   std::size_t size_ = 0;
 };
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

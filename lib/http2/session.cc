@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cri/http2_session.h"
+#include "http2/session.h"
 
 #include <absl/container/inlined_vector.h>
 #include <sys/epoll.h>
@@ -13,13 +13,13 @@
 #include <utility>
 #include <vector>
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 namespace {
 
-/// Read at once, and the most that waits for a socket. A loop's sessions share
-/// the buffer for reading.
-constexpr std::size_t kReadBytes = 256 * 1024;
+/// The most that waits for a socket.
 constexpr std::size_t kOutBytes = 64 * 1024;
+/// Sent at once; then others of the loop have their turn.
+constexpr std::size_t kFlushBytes = 256 * 1024;
 /// What an idle session keeps of it.
 constexpr std::size_t kIdleOutBytes = 16 * 1024;
 constexpr std::uint32_t kFrameBytes = 64 * 1024;
@@ -85,13 +85,11 @@ std::string_view ToView(const std::uint8_t* bytes, std::size_t size) {
 
 /// What nghttp2 calls; `self` is the session.
 struct SessionCallbacks {
-  static Http2Session& Of(void* self) {
-    return *static_cast<Http2Session*>(self);
-  }
+  static Session& Of(void* self) { return *static_cast<Session*>(self); }
 
   static int OnBeginHeaders(nghttp2_session*, const nghttp2_frame* frame,
                             void* self) {
-    Http2Session& me = Of(self);
+    Session& me = Of(self);
     me.incoming_stream_ = frame->hd.stream_id;
     me.incoming_.clear();
     me.incoming_.reserve(kUsualHeaders);
@@ -103,7 +101,7 @@ struct SessionCallbacks {
                       const std::uint8_t* name, std::size_t name_size,
                       const std::uint8_t* value, std::size_t value_size,
                       std::uint8_t flags, void* self) {
-    Http2Session& me = Of(self);
+    Session& me = Of(self);
     me.incoming_bytes_ += name_size + value_size + kHeaderOverhead;
     if (me.incoming_bytes_ > kMaxHeaderBlock) {
       // A few bytes on the wire can mean kilobytes each. nghttp2 goes on to
@@ -129,7 +127,7 @@ struct SessionCallbacks {
   }
 
   static int OnFrame(nghttp2_session*, const nghttp2_frame* frame, void* self) {
-    Http2Session& me = Of(self);
+    Session& me = Of(self);
     const StreamId stream = frame->hd.stream_id;
     const bool end = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
     switch (frame->hd.type) {
@@ -202,7 +200,7 @@ struct SessionCallbacks {
   static ssize_t ReadBody(nghttp2_session*, StreamId stream, std::uint8_t*,
                           std::size_t length, std::uint32_t* flags,
                           nghttp2_data_source*, void* self) {
-    Http2Session& me = Of(self);
+    Session& me = Of(self);
     const std::optional<Body> body = me.events_->BodyOf(stream);
     if (!body) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     const std::size_t count = std::min(length, body->queue->size());
@@ -226,7 +224,7 @@ struct SessionCallbacks {
                       const std::uint8_t* head, std::size_t length,
                       nghttp2_data_source*, void* self) {
     constexpr std::size_t kFrameHead = 9;
-    Http2Session& me = Of(self);
+    Session& me = Of(self);
     if (me.out_.size() - me.out_sent_ >= kOutBytes) {
       return NGHTTP2_ERR_WOULDBLOCK;
     }
@@ -264,8 +262,8 @@ struct SessionCallbacks {
   }
 };
 
-Http2Session::Http2Session(Role role, UniqueFd fd, Loop& loop,
-                           SessionEvents* events, Readable* ready)
+Session::Session(Role role, UniqueFd fd, Loop& loop, SessionEvents* events,
+                 Readable* ready)
     : role_(role),
       fd_(std::move(fd)),
       loop_(loop),
@@ -280,50 +278,54 @@ Http2Session::Http2Session(Role role, UniqueFd fd, Loop& loop,
   }
 }
 
-Http2Session::~Http2Session() {
+Session::~Session() {
   Close();
   nghttp2_session_del(session_);
 }
 
-absl::Status Http2Session::Watch() {
+absl::Status Session::Watch() {
   watched_ = WantedEvents();
   return loop_.Watch(fd_.get(), watched_, ready_);
 }
 
-void Http2Session::SetReading(bool reading) {
+void Session::SetReading(bool reading) {
   reading_ = reading;
   UpdateWatch();
 }
 
-std::uint32_t Http2Session::WantedEvents() const {
+std::uint32_t Session::WantedEvents() const {
   std::uint32_t wanted = 0;
   if (reading_) wanted |= EPOLLIN;
   if (socket_full_) wanted |= EPOLLOUT;
   return wanted;
 }
 
-void Http2Session::UpdateWatch() {
+void Session::UpdateWatch() {
   const std::uint32_t wanted = WantedEvents();
   if (closed() || wanted == watched_) return;
   watched_ = wanted;
   loop_.Rewatch(fd_.get(), wanted, ready_);
 }
 
-void Http2Session::Close() {
+void Session::Close() {
   if (closed()) return;
   loop_.Unwatch(fd_.get());
   fd_.Reset();
 }
 
-Http2Session::ReadResult Http2Session::Read() {
+Session::ReadResult Session::Read(std::size_t at_most) {
+  // A loop's sessions share it.
   static thread_local const auto buffer =
-      std::make_unique<std::array<std::uint8_t, kReadBytes>>();
-  const ssize_t count = recv(fd_.get(), buffer->data(), buffer->size(), 0);
+      std::make_unique<std::array<std::uint8_t, kMaxReadBytes>>();
+  last_read_ = 0;
+  const ssize_t count =
+      recv(fd_.get(), buffer->data(), std::min(at_most, buffer->size()), 0);
   if (count == 0) return ReadResult::kEnd;
   if (count < 0) {
     const bool nothing = errno == EAGAIN || errno == EINTR;
     return nothing ? ReadResult::kMore : ReadResult::kBroken;
   }
+  last_read_ = static_cast<std::size_t>(count);
   const ssize_t used = nghttp2_session_mem_recv(session_, buffer->data(),
                                                 static_cast<size_t>(count));
   // What nghttp2 finds wrong it tells the peer (GOAWAY); see finished().
@@ -331,7 +333,7 @@ Http2Session::ReadResult Http2Session::Read() {
   return used < 0 ? ReadResult::kBroken : ReadResult::kMore;
 }
 
-bool Http2Session::Fill() {
+bool Session::Fill() {
   bool any = false;
   if (out_sent_ >= kOutBytes / 2) {
     out_.erase(0, out_sent_);
@@ -352,8 +354,8 @@ bool Http2Session::Fill() {
   return any;
 }
 
-bool Http2Session::Write() {
-  if (out_sent_ == out_.size()) return false;
+std::size_t Session::Write() {
+  if (out_sent_ == out_.size()) return 0;
   const ssize_t count =
       send(fd_.get(), out_.data() + out_sent_, out_.size() - out_sent_,
            MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -363,55 +365,61 @@ bool Http2Session::Write() {
                    errno == ENOMEM;
     // A peer that is gone is noticed by reading: it may have left something.
     if (!socket_full_) out_sent_ = out_.size();
-    return false;
+    return 0;
   }
   out_sent_ += static_cast<std::size_t>(count);
   socket_full_ = out_sent_ < out_.size();
-  return true;
+  return static_cast<std::size_t>(count);
 }
 
-bool Http2Session::HasToWrite() const {
+bool Session::HasToWrite() const {
   return !out_.empty() || nghttp2_session_want_write(session_) != 0;
 }
 
-bool Http2Session::Flush() {
+bool Session::Flush() {
   bool any = false;
+  std::size_t sent = 0;
   while (HasToWrite() && !closed() && !socket_full_) {
     const bool filled = !broken_ && Fill();
-    const bool written = Write();
-    any = any || filled || written;
+    const std::size_t written = Write();
+    any = any || filled || written > 0;
+    sent += written;
     if (out_sent_ == out_.size()) {
       out_.clear();
       out_sent_ = 0;
     }
-    if (!filled && !written) break;
+    if (!filled && written == 0) break;
+    // As if it were: it will be ready when its turn comes again.
+    if (sent >= kFlushBytes) socket_full_ = HasToWrite();
   }
   UpdateWatch();
   return any;
 }
 
-void Http2Session::Trim() {
+void Session::Trim() {
   if (out_.empty() && out_.capacity() > kIdleOutBytes) {
     std::string().swap(out_);
   }
 }
 
-bool Http2Session::finished() const {
+bool Session::finished() const {
   return broken_ || (!HasToWrite() && nghttp2_session_want_read(session_) == 0);
 }
 
-bool Http2Session::congested() const {
-  return nghttp2_session_get_outbound_queue_size(session_) > kMaxWaitingFrames;
+std::size_t Session::waiting_frames() const {
+  return nghttp2_session_get_outbound_queue_size(session_);
 }
 
-void Http2Session::SubmitSettings(
-    std::optional<std::uint32_t> max_streams,
-    std::optional<std::uint32_t> max_header_list) {
+bool Session::congested() const { return waiting_frames() > kMaxWaitingFrames; }
+
+void Session::SubmitSettings(std::optional<std::uint32_t> max_streams,
+                             std::optional<std::uint32_t> max_header_list,
+                             std::uint32_t stream_window) {
   std::vector<nghttp2_settings_entry> entries;
   if (role_ == Role::kClient) {
     entries.push_back({NGHTTP2_SETTINGS_ENABLE_PUSH, 0});
   }
-  entries.push_back({NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, kStreamWindow});
+  entries.push_back({NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, stream_window});
   entries.push_back({NGHTTP2_SETTINGS_MAX_FRAME_SIZE, kFrameBytes});
   if (max_streams) {
     entries.push_back({NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, *max_streams});
@@ -426,12 +434,12 @@ void Http2Session::SubmitSettings(
                                         kConnectionWindow);
 }
 
-std::uint32_t Http2Session::PeerSetting(nghttp2_settings_id id) const {
+std::uint32_t Session::PeerSetting(nghttp2_settings_id id) const {
   return nghttp2_session_get_remote_settings(session_, id);
 }
 
-std::optional<StreamId> Http2Session::SubmitRequest(const Headers& headers,
-                                                    bool has_body) {
+std::optional<StreamId> Session::SubmitRequest(const Headers& headers,
+                                               bool has_body) {
   const NameValues nv = ToNv(headers);
   nghttp2_data_provider provider{};
   provider.read_callback = SessionCallbacks::ReadBody;
@@ -442,8 +450,8 @@ std::optional<StreamId> Http2Session::SubmitRequest(const Headers& headers,
   return stream;
 }
 
-void Http2Session::SubmitResponse(StreamId stream, const Headers& headers,
-                                  bool has_body) {
+void Session::SubmitResponse(StreamId stream, const Headers& headers,
+                             bool has_body) {
   const NameValues nv = ToNv(headers);
   nghttp2_data_provider provider{};
   provider.read_callback = SessionCallbacks::ReadBody;
@@ -451,37 +459,37 @@ void Http2Session::SubmitResponse(StreamId stream, const Headers& headers,
                           has_body ? &provider : nullptr);
 }
 
-void Http2Session::SubmitTrailers(StreamId stream, const Headers& trailers) {
+void Session::SubmitTrailers(StreamId stream, const Headers& trailers) {
   const NameValues nv = ToNv(trailers);
   nghttp2_submit_trailer(session_, stream, nv.data(), nv.size());
 }
 
-void Http2Session::SubmitReset(StreamId stream, std::uint32_t error) {
+void Session::SubmitReset(StreamId stream, std::uint32_t error) {
   nghttp2_submit_rst_stream(session_, NGHTTP2_FLAG_NONE, stream, error);
 }
 
-void Http2Session::SubmitPing(const Ping& ping, bool ack) {
+void Session::SubmitPing(const Ping& ping, bool ack) {
   nghttp2_submit_ping(session_, ack ? NGHTTP2_FLAG_ACK : NGHTTP2_FLAG_NONE,
                       ping.data());
 }
 
-void Http2Session::SubmitGoaway(std::uint32_t error, std::string_view debug) {
+void Session::SubmitGoaway(std::uint32_t error, std::string_view debug) {
   nghttp2_submit_goaway(
       session_, NGHTTP2_FLAG_NONE,
       nghttp2_session_get_last_proc_stream_id(session_), error,
       reinterpret_cast<const std::uint8_t*>(debug.data()), debug.size());
 }
 
-void Http2Session::SubmitShutdownNotice() {
+void Session::SubmitShutdownNotice() {
   nghttp2_submit_shutdown_notice(session_);
 }
 
-void Http2Session::ResumeBody(StreamId stream) {
+void Session::ResumeBody(StreamId stream) {
   nghttp2_session_resume_data(session_, stream);
 }
 
-void Http2Session::Consumed(StreamId stream, std::size_t count) {
+void Session::Consumed(StreamId stream, std::size_t count) {
   nghttp2_session_consume_stream(session_, stream, count);
 }
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cri/raw_peer.h"
+#include "support/raw_peer.h"
 
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -15,11 +15,11 @@
 
 #include "rpc/unix_socket.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 namespace {
 
 /// For 64 MiB on a machine that has much else to do.
-constexpr std::chrono::seconds kPatience{120};
+constexpr std::chrono::seconds kLongPatience{120};
 
 std::vector<nghttp2_nv> Nv(const RawHeaders& headers) {
   std::vector<nghttp2_nv> nv;
@@ -363,7 +363,7 @@ void RawConnection::Cut() {
 
 bool RawConnection::WaitUntil(const std::function<bool()>& holds) {
   std::unique_lock lock(mutex_);
-  return changed_.wait_for(lock, kPatience, holds);
+  return changed_.wait_for(lock, kLongPatience, holds);
 }
 
 bool RawConnection::WaitFor(
@@ -510,4 +510,4 @@ std::string Message(const std::string& bytes, bool compressed) {
   return message + bytes;
 }
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

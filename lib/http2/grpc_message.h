@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 
 struct Header {
   std::string name;
@@ -54,6 +54,11 @@ absl::StatusOr<std::string> ReadOnlyMessage(std::string_view body,
 
 /// `message` with the prefix of an uncompressed one. Below 4 GiB.
 std::string WithPrefix(std::string_view message);
+/// That prefix, for a message of `length` bytes.
+std::string PrefixOf(std::size_t length);
+/// The length that the prefix tells with which `body` begins. There are
+/// kPrefixBytes.
+std::size_t LengthInPrefix(std::string_view body);
 
 /// Follows a stream of messages to tell whether it is between two of them.
 class MessageBoundary {
@@ -77,6 +82,9 @@ std::string FormatTimeout(std::chrono::nanoseconds timeout);
 std::string EncodeStatusMessage(std::string_view message);
 std::string DecodeStatusMessage(std::string_view value);
 
+/// Headers that begin an answer.
+Headers Beginning();
+
 /// Headers that end a stream with `status`; with those that begin one in front
 /// if `only`.
 Headers EndingWith(const absl::Status& status, bool only);
@@ -85,4 +93,4 @@ Headers EndingWith(const absl::Status& status, bool only);
 /// none.
 absl::Status StatusIn(const Headers& trailers);
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

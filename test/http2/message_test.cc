@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include "cri/byte_queue.h"
-#include "cri/grpc_message.h"
-#include "cri/raw_peer.h"
+#include "http2/byte_queue.h"
+#include "http2/grpc_message.h"
+#include "support/raw_peer.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 namespace {
 
 using namespace std::chrono_literals;
@@ -130,4 +130,4 @@ TEST(ByteQueue, GivesBackWhatCameInOrder) {
 }
 
 }  // namespace
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

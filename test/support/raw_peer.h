@@ -21,7 +21,7 @@
 
 #include "common/unique_fd.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 
 using RawHeaders = std::vector<std::pair<std::string, std::string>>;
 
@@ -166,4 +166,4 @@ RawHeaders CallHeaders(const std::string& method, const RawHeaders& more = {});
 /// A gRPC message with its prefix.
 std::string Message(const std::string& bytes, bool compressed = false);
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

@@ -16,7 +16,7 @@
 #include "common/mutex.h"
 #include "common/unique_fd.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 
 /// Where work for a loop is left, from any thread; outlives the loop, and then
 /// drops what comes.
@@ -104,4 +104,4 @@ class Loop {
   std::vector<std::unique_ptr<Buried>> dead_;
 };
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2

@@ -4,6 +4,7 @@
 #include <absl/status/status.h>
 #include <nghttp2/nghttp2.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -11,17 +12,20 @@
 #include <string_view>
 
 #include "common/unique_fd.h"
-#include "cri/byte_queue.h"
-#include "cri/grpc_message.h"
-#include "cri/loop.h"
-#include "cri/pings.h"
+#include "http2/byte_queue.h"
+#include "http2/grpc_message.h"
+#include "http2/loop.h"
 
-namespace devmgr::cri {
+namespace devmgr::http2 {
 
 using StreamId = std::int32_t;
+/// What a ping carries, and its answer.
+using Ping = std::array<std::uint8_t, 8>;
 
 /// Window of each stream, in bytes: what may wait per call and direction.
 inline constexpr std::uint32_t kStreamWindow = 1U << 20;
+/// Read at once.
+inline constexpr std::size_t kMaxReadBytes = 256 * 1024;
 
 /// What a session asks for the body of a message it sends.
 struct Body {
@@ -65,16 +69,16 @@ class SessionEvents {
 
 /// One side of HTTP/2 on one socket. Headers go through unjudged and in order.
 /// Reads and writes only on demand; never destroyed by its own events.
-class Http2Session {
+class Session {
  public:
   enum class Role { kServer, kClient };
 
   /// `events` and `loop` are borrowed.
-  Http2Session(Role role, UniqueFd fd, Loop& loop, SessionEvents* events,
-               Readable* ready);
-  ~Http2Session();
-  Http2Session(const Http2Session&) = delete;
-  Http2Session& operator=(const Http2Session&) = delete;
+  Session(Role role, UniqueFd fd, Loop& loop, SessionEvents* events,
+          Readable* ready);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
   /// Begins to hear of the socket.
   absl::Status Watch();
@@ -86,23 +90,30 @@ class Http2Session {
   int fd() const { return fd_.get(); }
 
   enum class ReadResult { kMore, kEnd, kBroken };
-  /// Reads once and handles it. kEnd: the peer hung up. kBroken: it does not
-  /// speak HTTP/2, or the socket failed.
-  ReadResult Read();
-  /// Sends what there is until nothing is left or the socket is full. False
-  /// when nothing was done.
+  /// Reads once, `at_most` so much, and handles it. kEnd: the peer hung up.
+  /// kBroken: it does not speak HTTP/2, or the socket failed.
+  ReadResult Read(std::size_t at_most = kMaxReadBytes);
+  /// Bytes that the last Read got.
+  std::size_t last_read() const { return last_read_; }
+  /// Sends what there is until nothing is left, the socket is full, or much was
+  /// sent; the rest goes when the socket is ready. False when nothing was done.
   bool Flush();
   /// The socket can take more again.
   void SocketHasRoom() { socket_full_ = false; }
   /// Gives memory back; for when no stream is open.
   void Trim();
+  /// Nothing is left to send, for now.
+  bool idle() const { return broken_ || !HasToWrite(); }
   /// Neither side has anything left to say.
   bool finished() const;
+  /// Frames that wait, without those of data.
+  std::size_t waiting_frames() const;
   /// So much waits that nothing more should be caused.
   bool congested() const;
 
   void SubmitSettings(std::optional<std::uint32_t> max_streams,
-                      std::optional<std::uint32_t> max_header_list);
+                      std::optional<std::uint32_t> max_header_list,
+                      std::uint32_t stream_window = kStreamWindow);
   std::uint32_t PeerSetting(nghttp2_settings_id id) const;
 
   /// A new stream; nothing when there can be none any more.
@@ -122,7 +133,8 @@ class Http2Session {
   friend struct SessionCallbacks;
 
   bool Fill();
-  bool Write();
+  /// Bytes that the socket took.
+  std::size_t Write();
   bool HasToWrite() const;
   std::uint32_t WantedEvents() const;
   void UpdateWatch();
@@ -140,6 +152,7 @@ class Http2Session {
   bool reading_ = true;
   bool broken_ = false;  ///< nghttp2 gave up on it.
   std::uint32_t watched_ = 0;
+  std::size_t last_read_ = 0;
   /// Headers that are coming in. One list at a time: HTTP/2 lets nothing come
   /// between its frames.
   StreamId incoming_stream_ = 0;
@@ -147,4 +160,4 @@ class Http2Session {
   std::size_t incoming_bytes_ = 0;  ///< Its ListBytes.
 };
 
-}  // namespace devmgr::cri
+}  // namespace devmgr::http2
