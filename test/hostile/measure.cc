@@ -38,9 +38,19 @@ void ExpectModest(const Phase& quiet, const Phase& phase, int calls) {
   EXPECT_LE(phase.growth_kib, 48 * 1024);
 }
 
+void Measured::Add(const Phase& quiet_turn, const Phase& turn,
+                   int turn_connections, const Costs& costs) {
+  quiet.Add(quiet_turn);
+  phase.Add(turn);
+  connections += turn_connections;
+  log_lines += costs.log_lines;
+  events += costs.events;
+}
+
 void PrintRow(std::string_view kind, std::string_view misbehaviour,
-              int connections, const Costs& costs, const Phase& quiet,
-              const Phase& phase) {
+              const Measured& measured) {
+  const Phase& quiet = measured.quiet;
+  const Phase& phase = measured.phase;
   const auto seconds = static_cast<double>(phase.time.count()) / 1e9;
   const auto in_us = [](std::chrono::nanoseconds span) {
     return static_cast<double>(span.count()) / 1e3;
@@ -51,9 +61,9 @@ void PrintRow(std::string_view kind, std::string_view misbehaviour,
   fmt::print(
       "| {} | {} | {:.1f} | {:.0f} | {:.1f} | {:.1f} | {:.1f} | {:.0f} | "
       "{:.2f} | {:.0f} | {:.2f} | {} |\n",
-      kind, misbehaviour, connections / seconds,
-      (phase.load() - quiet.load()) * 100, costs.log_lines / seconds,
-      costs.events / seconds, static_cast<double>(phase.growth_kib) / 1024,
+      kind, misbehaviour, measured.connections / seconds,
+      (phase.load() - quiet.load()) * 100, measured.log_lines / seconds,
+      measured.events / seconds, static_cast<double>(phase.growth_kib) / 1024,
       in_us(quiet.Percentile(50)), ratio(50), in_us(quiet.Percentile(99)),
       ratio(99), phase.failures.size());
 }

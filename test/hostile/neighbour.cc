@@ -17,6 +17,15 @@ std::chrono::nanoseconds Phase::Percentile(int percent) const {
   return calls[(calls.size() - 1) * static_cast<std::size_t>(percent) / 100];
 }
 
+void Phase::Add(const Phase& other) {
+  calls.insert(calls.end(), other.calls.begin(), other.calls.end());
+  std::sort(calls.begin(), calls.end());
+  failures.insert(failures.end(), other.failures.begin(), other.failures.end());
+  time += other.time;
+  processor += other.processor;
+  growth_kib = std::max(growth_kib, other.growth_kib);
+}
+
 Phase CallFor(std::chrono::milliseconds time, const StartCall& call) {
   constexpr std::chrono::milliseconds kPause{2};
   // An answer may come after we gave up on it.

@@ -24,6 +24,8 @@ struct Phase {
            static_cast<double>(time.count());
   }
   std::chrono::nanoseconds Percentile(int percent) const;
+  /// As if both had been one, of which the growth is the larger one.
+  void Add(const Phase& other);
 };
 
 /// Begins a call that ends with `done`, on any thread.
