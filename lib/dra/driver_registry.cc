@@ -16,6 +16,8 @@ DriverRegistry::DriverRegistry(Executor& executor, Dialer dialer,
     : executor_(executor),
       dialer_(std::move(dialer)),
       options_(std::move(options)),
+      dials_(std::make_shared<peer::RateLimits>(options_.dials,
+                                                options_.all_dials)),
       guards_(options_.flap) {}
 
 DriverRegistry::~DriverRegistry() {
@@ -54,10 +56,8 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
     }
   }
   auto instance = std::make_shared<DriverInstance>(
-      executor_,
-      GuardedDialer(dialer_, options_.endpoint_dirs, plugin.socket_owner),
-      options_.instance, plugin.name, plugin.endpoint,
-      SpokenApi(std::move(versions)), options_.now(),
+      executor_, PacedDialer(plugin), options_.instance, plugin.name,
+      plugin.endpoint, SpokenApi(std::move(versions)), options_.now(),
       guards_.Of(plugin.name, plugin.endpoint, executor_.Now()),
       [this, name = plugin.name](DriverInstance::Change change) {
         OnInstances(name, change);
@@ -73,6 +73,21 @@ absl::Status DriverRegistry::Register(const registration::Plugin& plugin) {
   instance->Start();
   OnInstances(plugin.name, DriverInstance::Change::kGained);
   return absl::OkStatus();
+}
+
+Dialer DriverRegistry::PacedDialer(const registration::Plugin& plugin) const {
+  return
+      [dials = dials_, &executor = executor_,
+       dialer =
+           GuardedDialer(dialer_, options_.endpoint_dirs, plugin.socket_owner)](
+          const std::filesystem::path& socket, std::function<void()> on_hang_up)
+          -> absl::StatusOr<std::unique_ptr<rpc::Connection>> {
+        if (dials->Take(socket.string(), executor.Now())) {
+          return dialer(socket, std::move(on_hang_up));
+        }
+        return UnavailableError(
+            "'{}' was connected to too often in a short time", socket.string());
+      };
 }
 
 void DriverRegistry::Deregister(const registration::Plugin& plugin) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -14,6 +15,7 @@
 #include "dra/drivers.h"
 #include "dra/health_watch.h"
 #include "peer/flap_guard.h"
+#include "peer/rate_limit.h"
 #include "registration/plugin.h"
 
 namespace devmgr::dra {
@@ -25,6 +27,10 @@ struct DriverRegistryOptions {
   std::vector<std::filesystem::path> endpoint_dirs;
   std::function<WallTime()> now;
   peer::FlapOptions flap;
+  /// Connections to one endpoint, and to all, whoever registers it: others of
+  /// the node wait while one is made.
+  peer::RateOptions dials;
+  peer::RateOptions all_dials{1024, std::chrono::milliseconds(50)};
   /// A driver registered, answers or is trusted again, lost its last
   /// connection, or left. Runs on the executor.
   std::function<void(const std::string& driver)> on_change;
@@ -83,9 +89,14 @@ class DriverRegistry final : public Drivers,
   /// An instance came, left, or has another standing.
   void OnInstances(const std::string& driver, DriverInstance::Change change);
 
+  /// The dialer of an instance: as often as `dials_` lets it.
+  Dialer PacedDialer(const registration::Plugin& plugin) const;
+
   Executor& executor_;
   const Dialer dialer_;
   const DriverRegistryOptions options_;
+  /// By endpoint; shared with instances, which may outlive this.
+  const std::shared_ptr<peer::RateLimits> dials_;
   peer::FlapGuards guards_;  ///< By driver and endpoint.
   /// Oldest first; shared with completions under way.
   std::map<std::string, std::vector<Registered>> drivers_;

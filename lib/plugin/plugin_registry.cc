@@ -157,8 +157,7 @@ void PluginRegistry::Connect(PluginInstance::Identity identity,
     return done(ResourceExhaustedError(
         "{} device plugins are registered, which is the limit", known));
   }
-  if (!registrations_.Take(identity.resource.value + ' ' + identity.endpoint,
-                           executor_.Now())) {
+  if (!registrations_.Take(identity.endpoint, executor_.Now())) {
     return done(ResourceExhaustedError(
         "the device plugin of '{}' registers too often; try again later",
         identity.resource));

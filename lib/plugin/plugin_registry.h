@@ -36,8 +36,8 @@ struct PluginRegistryOptions {
   /// Plugins that registered before they listen, at a time. Beyond that one
   /// that does not listen is refused at once.
   std::size_t max_waiting_for_socket = 32;
-  /// Registrations of one resource at one endpoint, and of all. Each is a
-  /// connection, and the end of the one before.
+  /// Registrations of one endpoint, whatever the resource, and of all. Each is
+  /// a connection, and perhaps the end of one before.
   peer::RateOptions registrations;
   peer::RateOptions all_registrations{1024, std::chrono::milliseconds(50)};
   /// Calls carry the pod that they are for: `devmgr-pod-uid`,

@@ -234,6 +234,31 @@ TEST_F(DriverRegistryTest, TheDriversRefusalOfAMethodIsTheClaimsError) {
 }
 
 // DRA-009
+// Each was a connection, under the same name or another one, and others of the
+// node wait while one is made.
+TEST_F(DriverRegistryTest, ADriverThatRegistersInALoopIsDialledNowAndThen) {
+  for (int i = 0; i < 50; ++i) {
+    Plugin plugin = PluginAt(kEndpointA);
+    if (i % 2 == 0) plugin.name = fmt::format("driver-{}.example.com", i);
+    ASSERT_EQ(Register(plugin), absl::OkStatus());
+    registry_.Deregister(plugin);
+  }
+  EXPECT_THAT(peer_.dialed(), SizeIs(20));
+  // The last one stays, and is connected to once it may be.
+  ASSERT_EQ(Register(PluginAt(kEndpointA)), absl::OkStatus());
+  EXPECT_FALSE(registry_.IsConnected(kDriver));
+  EXPECT_THAT(registry_.Plugins().at(0)->last_error,
+              HasSubstr("too often in a short time"));
+  executor_.Advance(milliseconds(2'000));
+  EXPECT_TRUE(registry_.IsConnected(kDriver));
+  EXPECT_THAT(peer_.dialed(), SizeIs(21));
+  // Others are connected to at once.
+  Plugin other = PluginAt(kEndpointB);
+  other.name = "other.example.com";
+  ASSERT_EQ(Register(other), absl::OkStatus());
+  EXPECT_THAT(peer_.dialed(), SizeIs(22));
+}
+
 TEST_F(DriverRegistryTest, TheNewestConnectedInstanceIsCalled) {
   ASSERT_THAT(Register(PluginAt(kEndpointA)), IsOk());
   EXPECT_EQ(CalledEndpoint(), kEndpointA);

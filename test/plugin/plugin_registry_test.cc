@@ -221,6 +221,14 @@ TEST_F(PluginRegistryTest, APluginThatRegistersInALoopIsTakenInNowAndThen) {
   EXPECT_THAT(peer_.dialed(), SizeIs(25));
 }
 
+// A new name is no new plugin.
+TEST_F(PluginRegistryTest, OneThatComesUnderOtherNamesIsTakenInNowAndThen) {
+  for (int i = 0; i < 100; ++i) {
+    Register("bad.sock", fmt::format("example.com/bad-{}", i));
+  }
+  EXPECT_THAT(peer_.dialed(), SizeIs(20));
+}
+
 TEST_F(PluginRegistryTest, BoundsTheInstances) {
   PluginRegistryOptions options;
   options.max_instances = 2;
