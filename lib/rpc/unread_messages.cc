@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "rpc/unread_messages.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -29,7 +30,12 @@ UnreadMessages::Duration UnreadMessages::Put(grpc::ByteBuffer& message,
   kept_.emplace_back().Swap(&message);
   bytes_ += kHoldingBytes + bytes;
   message.Clear();
-  return reading_.Spend(now, CostOfReading(bytes));
+  if (now - last_ >= kPause) in_a_row_ = 0;
+  last_ = now;
+  const Duration pause = reading_.Spend(now, CostOfReading(bytes));
+  if (++in_a_row_ < kAtOnce) return pause;
+  in_a_row_ = 0;
+  return std::max<Duration>(pause, kPause);
 }
 
 UnreadMessages::Messages UnreadMessages::Take() {

@@ -28,6 +28,10 @@ class UnreadMessages {
   static constexpr WorkBudget::Options kBudget{std::chrono::milliseconds(100),
                                                10};
 
+  /// So many are read one after the other; then other streams have their turn.
+  static constexpr int kAtOnce = 8;
+  static constexpr std::chrono::milliseconds kPause{1};
+
   /// With kWait nothing is ever kept.
   explicit UnreadMessages(Unread unread, WorkBudget::Options budget = kBudget)
       : unread_(unread), reading_(budget) {}
@@ -50,6 +54,8 @@ class UnreadMessages {
  private:
   const Unread unread_;
   WorkBudget reading_;
+  TimePoint last_{};
+  int in_a_row_ = 0;
   Messages kept_;
   std::size_t bytes_ = 0;
 };
