@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "common/status.h"
@@ -27,6 +28,10 @@ constexpr std::uint32_t kUnlimited = std::numeric_limits<std::uint32_t>::max();
 constexpr http2::StreamId kLastStreamOfAll =
     std::numeric_limits<http2::StreamId>::max();
 constexpr std::uint32_t kGone = EPOLLHUP | EPOLLERR;
+/// What a client of HTTP/2 sends first, and after that the head of a frame.
+constexpr std::string_view kMagic(NGHTTP2_CLIENT_MAGIC,
+                                  NGHTTP2_CLIENT_MAGIC_LEN);
+constexpr std::size_t kGreetingBytes = kMagic.size() + 9;
 
 }  // namespace
 
@@ -44,13 +49,21 @@ Link::Link(UniqueFd caller, HeldCalls& held_calls,
 
 Link::~Link() = default;
 
-absl::Status Link::Start() {
-  // The runtime's limits first: the caller is read once we know them.
+absl::Status Link::Start() { return client_->Watch(); }
+
+void Link::HearGreeting() {
+  if (client_->Keep(kGreetingBytes) != http2::Session::ReadResult::kMore) {
+    return End();
+  }
+  const std::string_view heard = client_->kept();
+  const bool of_http2 = heard.substr(0, kMagic.size()) ==
+                        kMagic.substr(0, std::min(heard.size(), kMagic.size()));
+  if (of_http2 && heard.size() < kGreetingBytes) return;  // It may go on.
+  greeted_ = true;
+  // The runtime's limits first: the caller is answered once we know them.
   client_->SetReading(false);
-  DEVMGR_RETURN_IF_ERROR(client_->Watch());
-  if (!ConnectBackend().ok()) StartClient();
+  if (!of_http2 || !ConnectBackend().ok()) StartClient();
   Settle();
-  return absl::OkStatus();
 }
 
 void Link::Stop(const absl::Status& why) {
@@ -64,6 +77,8 @@ void Link::Stop(const absl::Status& why) {
 void Link::OnClientReady(std::uint32_t events) {
   if (client_->closed()) return;
   if ((events & EPOLLOUT) != 0) client_->SocketHasRoom();
+  // One that says nothing, or half of something, costs the runtime nothing.
+  if (!greeted_ && (events & kGone) == 0) return HearGreeting();
   bool gone = false;
   if ((events & (EPOLLIN | kGone)) != 0) {
     // Who hung up before he was read has asked for nothing.
@@ -243,6 +258,10 @@ void Link::FlushBoth() {
 void Link::Settle() {
   if (ended_) return;
   FlushBoth();
+  if (client_started_ && !client_->kept().empty()) {
+    client_->FeedKept();
+    FlushBoth();
+  }
   if (backend_ != nullptr && backend_->session.finished()) {
     LoseBackend(UnavailableError("the connection ended"));
     FlushBoth();

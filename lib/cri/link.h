@@ -60,6 +60,8 @@ class Link final : public http2::Buried {
   void OnClientPing(const http2::Ping& ping, bool ack);
   void OnBackendPing(const http2::Ping& ping, bool ack);
   void AnswerPings();
+  /// The caller says something for the first time.
+  void HearGreeting();
   void StartClient();
   absl::Status ConnectBackend();
   void LoseBackend(const absl::Status& why);
@@ -102,7 +104,8 @@ class Link final : public http2::Buried {
   const std::unique_ptr<http2::Session> client_;
   std::unique_ptr<Backend> backend_;  ///< Null when absent.
   BackendState state_ = BackendState::kAbsent;
-  bool backend_used_ = false;    ///< It has been called.
+  bool backend_used_ = false;  ///< It has been called.
+  bool greeted_ = false;
   bool client_started_ = false;  ///< It has our settings.
   bool has_called_ = false;
   bool cut_ = false;  ///< A message was cut: hang up, too.

@@ -35,6 +35,8 @@ constexpr mode_t kUsualMode = 0660;
 /// set its rights then.
 constexpr std::chrono::milliseconds kFirstLook{100};
 constexpr std::chrono::milliseconds kLastLook{3'000};
+/// Connections accepted in one go, so that other callers get their turn.
+constexpr int kAcceptsAtOnce = 8;
 /// Out of descriptors: when to try again.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 /// Messages are below this on the wire.
@@ -167,7 +169,7 @@ class CriProxyImpl final : public CriProxy, public http2::Readable {
   /// A caller, or several, want in.
   void OnReady(std::uint32_t) override {
     if (socket_ == nullptr) return;
-    for (;;) {
+    for (int i = 0; i < kAcceptsAtOnce; ++i) {
       UniqueFd caller(accept4(socket_->fd(), nullptr, nullptr,
                               SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (caller.valid()) {

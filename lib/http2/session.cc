@@ -313,21 +313,46 @@ void Session::Close() {
   fd_.Reset();
 }
 
-Session::ReadResult Session::Read(std::size_t at_most) {
-  // A loop's sessions share it.
-  static thread_local const auto buffer =
-      std::make_unique<std::array<std::uint8_t, kMaxReadBytes>>();
-  last_read_ = 0;
-  const ssize_t count =
-      recv(fd_.get(), buffer->data(), std::min(at_most, buffer->size()), 0);
+Session::ReadResult Session::Receive(char* buffer, std::size_t size,
+                                     std::size_t* got) {
+  *got = 0;
+  const ssize_t count = recv(fd_.get(), buffer, size, 0);
   if (count == 0) return ReadResult::kEnd;
   if (count < 0) {
     const bool nothing = errno == EAGAIN || errno == EINTR;
     return nothing ? ReadResult::kMore : ReadResult::kBroken;
   }
-  last_read_ = static_cast<std::size_t>(count);
-  const ssize_t used = nghttp2_session_mem_recv(session_, buffer->data(),
-                                                static_cast<size_t>(count));
+  *got = static_cast<std::size_t>(count);
+  return ReadResult::kMore;
+}
+
+Session::ReadResult Session::Read(std::size_t at_most) {
+  // A loop's sessions share it.
+  static thread_local const auto buffer =
+      std::make_unique<std::array<char, kMaxReadBytes>>();
+  const ReadResult result =
+      Receive(buffer->data(), std::min(at_most, buffer->size()), &last_read_);
+  return last_read_ > 0 ? Handle({buffer->data(), last_read_}) : result;
+}
+
+Session::ReadResult Session::Keep(std::size_t enough) {
+  const std::size_t before = kept_.size();
+  kept_.resize(std::max(before, enough));
+  std::size_t got = 0;
+  const ReadResult result =
+      Receive(kept_.data() + before, kept_.size() - before, &got);
+  kept_.resize(before + got);
+  return result;
+}
+
+Session::ReadResult Session::FeedKept() {
+  return Handle(std::exchange(kept_, {}));
+}
+
+Session::ReadResult Session::Handle(std::string_view bytes) {
+  const ssize_t used = nghttp2_session_mem_recv(
+      session_, reinterpret_cast<const std::uint8_t*>(bytes.data()),
+      bytes.size());
   // What nghttp2 finds wrong it tells the peer (GOAWAY); see finished().
   if (used < 0) broken_ = true;
   return used < 0 ? ReadResult::kBroken : ReadResult::kMore;

@@ -93,6 +93,12 @@ class Session {
   /// Reads once, `at_most` so much, and handles it. kEnd: the peer hung up.
   /// kBroken: it does not speak HTTP/2, or the socket failed.
   ReadResult Read(std::size_t at_most = kMaxReadBytes);
+  /// Reads, and keeps for FeedKept, until `enough` is kept: for a peer that has
+  /// to say something before anything is done for it.
+  ReadResult Keep(std::size_t enough);
+  std::string_view kept() const { return kept_; }
+  /// Handles what was kept.
+  ReadResult FeedKept();
   /// Bytes that the last Read got.
   std::size_t last_read() const { return last_read_; }
   /// Sends what there is until nothing is left, the socket is full, or much was
@@ -132,6 +138,8 @@ class Session {
  private:
   friend struct SessionCallbacks;
 
+  ReadResult Receive(char* buffer, std::size_t size, std::size_t* got);
+  ReadResult Handle(std::string_view bytes);
   bool Fill();
   /// Bytes that the socket took.
   std::size_t Write();
@@ -146,6 +154,7 @@ class Session {
   Readable* const ready_;
   nghttp2_session* session_ = nullptr;
 
+  std::string kept_;
   std::string out_;           ///< Waits for the socket.
   std::size_t out_sent_ = 0;  ///< Of it.
   bool socket_full_ = false;

@@ -32,7 +32,7 @@ namespace {
 constexpr std::chrono::milliseconds kFarewell{100};
 
 /// Connections accepted in one go, so that other descriptors get their turn.
-constexpr int kMaxAcceptsAtOnce = 64;
+constexpr int kMaxAcceptsAtOnce = 8;
 
 /// Of a process: its user and its number, 0 and 0 where they are not known.
 using ProcessKey = std::pair<uid_t, pid_t>;

@@ -5,6 +5,7 @@
 
 #include "cri/fixture.h"
 #include "rpc/unix_socket.h"
+#include "support/raw_frames.h"
 
 namespace devmgr::cri {
 namespace {
@@ -474,6 +475,32 @@ TEST_F(ProxyTest, HangsUpOnWhoeverDoesNotSpeakHttp2) {
   EXPECT_TRUE(Eventually([&] { return proxy_->Stats().connections == 0; }));
   EXPECT_EQ(StatusOf(Call(*Client(), kList)), "0");
   EXPECT_TRUE(Eventually([&] { return backend_->connections() == 0; }));
+}
+
+// Each was a connection to the runtime as well.
+TEST_F(ProxyTest, WhoeverHasSaidHalfAGreetingCostsTheRuntimeNothing) {
+  StartBoth();
+  const std::string greeting = Greeting();
+  const auto say = [](const UniqueFd& fd, std::string_view bytes) {
+    return send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(bytes.size());
+  };
+  std::vector<UniqueFd> callers;
+  for (const std::size_t size : {0, 1, 24, 29}) {
+    callers.push_back(rpc::ConnectUnix(listen_path()).value());
+    ASSERT_TRUE(say(callers.back(), greeting.substr(0, size)));
+  }
+  // It came later, and so those were heard.
+  const auto other = Client();
+  EXPECT_EQ(StatusOf(Call(*other, kList)), "0");
+  EXPECT_EQ(proxy_->Stats().backend_connects, 1U);
+  // One of them goes on, a byte at a time.
+  for (const char c : greeting.substr(24)) {
+    ASSERT_TRUE(say(callers[2], {&c, 1}));
+  }
+  ASSERT_TRUE(say(callers[2], CallFrames(1, kList, "x")));
+  EXPECT_TRUE(Eventually([&] { return proxy_->Stats().total_calls == 2; }));
+  EXPECT_EQ(proxy_->Stats().backend_connects, 2U);
 }
 
 TEST_F(ProxyTest, ChecksItsOptions) {
