@@ -27,8 +27,9 @@ struct PeerCredentials {
   gid_t gid = 0;
 };
 
-/// The threads that calls and servers run on: our own completion queue, and
-/// the poller that notices hang-ups. Share one; must outlive what uses it.
+/// The threads that calls run on: our own completion queue, and the poller that
+/// notices hang-ups. Share one; must outlive what uses it. Servers have their
+/// own.
 /// gRPC's callback API is not used: its threads wake late after idleness.
 class Runtime {
  public:

@@ -42,7 +42,7 @@ class RuntimeImpl final : public Runtime {
 
   Poller& poller() override { return *poller_; }
   grpc::CompletionQueue& queue() {
-    // A server makes no calls, and needs no thread for them.
+    // Where no calls are made no thread is needed for them.
     std::call_once(calls_, [this] {
       thread_ = std::thread([this] { DrainCompletions(queue_); });
       pthread_setname_np(thread_.native_handle(), "rpc-calls");

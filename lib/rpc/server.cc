@@ -31,8 +31,10 @@ namespace {
 /// behaves needs about a millisecond.
 constexpr std::chrono::milliseconds kFarewell{100};
 
-/// Connections accepted in one go, so that other descriptors get their turn.
-constexpr int kMaxAcceptsAtOnce = 8;
+/// Connections accepted in one go, so that other descriptors get their turn;
+/// and of a socket that is given up.
+constexpr int kAcceptsAtOnce = 8;
+constexpr int kLastAccepts = 128;
 
 /// Of a process: its user and its number, 0 and 0 where they are not known.
 using ProcessKey = std::pair<uid_t, pid_t>;
@@ -74,7 +76,7 @@ class ServerImpl final : public Server, public http2::Readable {
 
   absl::Status Listen() DEVMGR_EXCLUDES(mutex_);
   void CloseListener() DEVMGR_EXCLUDES(mutex_);
-  void AcceptConnections();
+  void AcceptConnections(int at_most);
   bool AcceptConnection();
   void Adopt(UniqueFd fd);
   bool MakeRoom(const Caller& newcomer);
@@ -136,7 +138,8 @@ bool ServerImpl::IsReachable() const {
 absl::Status ServerImpl::Relisten() {
   std::promise<absl::Status> listens;
   loop_->mailbox()->Post([this, &listens] {
-    if (listener_ >= 0) AcceptConnections();  // They found us before.
+    if (listener_ >= 0)
+      AcceptConnections(kLastAccepts);  // They found us before.
     CloseListener();
     listens.set_value(Listen());
   });
@@ -163,13 +166,15 @@ void ServerImpl::CloseListener() {
 
 void ServerImpl::OnReady(std::uint32_t events) {
   if (listener_ < 0) return;
-  if ((events & (EPOLLHUP | EPOLLERR)) == 0) return AcceptConnections();
+  if ((events & (EPOLLHUP | EPOLLERR)) == 0) {
+    return AcceptConnections(kAcceptsAtOnce);
+  }
   CloseListener();  // It would wake us without end.
   if (on_listener_failed_) on_listener_failed_();
 }
 
-void ServerImpl::AcceptConnections() {
-  for (int i = 0; i < kMaxAcceptsAtOnce && AcceptConnection(); ++i) {
+void ServerImpl::AcceptConnections(int at_most) {
+  for (int i = 0; i < at_most && AcceptConnection(); ++i) {
   }
 }
 

@@ -14,9 +14,9 @@
 #include <future>
 #include <memory>
 
+#include "bench/grpc_peer.h"
 #include "bench/support.h"
 #include "rpc/connection.h"
-#include "rpc/server.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::bench {
@@ -27,13 +27,10 @@ constexpr char kMethod[] = "/bench.Echo/Echo";
 /// The other side: a gRPC server at `socket`, and `bytes` echoed. Ends with
 /// the process that started it.
 void ServePeers(const std::filesystem::path& socket, int bytes) {
-  rpc::ServerOptions options;
-  options.socket = socket;
-  options.methods[kMethod] = [](std::string request,
-                                const rpc::Respond& respond) {
-    respond(std::move(request));
-  };
-  const auto server = Must(rpc::Server::Start(options));
+  const auto server =
+      GrpcPeer::Start({socket, [](const std::string&, std::string request) {
+                         return request;
+                       }});
   char byte = 'r';  // ready
   do {
     if (write(bytes, &byte, 1) != 1) break;

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "bench/child.h"
+#include "bench/grpc_peer.h"
 #include "bench/support.h"
 #include "bench/unary_caller.h"
-#include "rpc/server.h"
 #include "rpc/unix_socket.h"
 #include "support/stream_client.h"
 #include "support/temp_folder.h"
@@ -36,19 +36,9 @@ constexpr double kGoalIdleMiB = 6;
 
 void ServeRuntime(const std::filesystem::path& socket,
                   const std::function<void()>& ready) {
-  rpc::ServerOptions options;
-  options.socket = socket;
-  options.methods[kEcho] = [](std::string request,
-                              const rpc::Respond& respond) {
-    respond(std::move(request));
-  };
-  options.streams[kStream] = [](const std::string&,
-                                const std::shared_ptr<rpc::ServerStream>& to) {
-    const std::string message(1 << 20, 's');
-    for (int i = 0; i < kStreamMiB; ++i) to->Write(message);
-    to->Finish(absl::OkStatus());
-  };
-  const auto server = Must(rpc::Server::Start(options));
+  const auto server = GrpcPeer::Start(
+      {socket, [](const std::string&, std::string request) { return request; },
+       kStream, std::string(1 << 20, 's'), kStreamMiB});
   ready();
   pause();
 }

@@ -10,17 +10,17 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <mutex>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "bench/child.h"
+#include "bench/grpc_peer.h"
 #include "bench/support.h"
 #include "bench/unary_caller.h"
 #include "cri/runtime_fields.h"
 #include "cri/wire.h"
-#include "rpc/server.h"
 #include "support/temp_folder.h"
 
 namespace devmgr::bench {
@@ -40,36 +40,22 @@ std::string TextField(std::uint32_t number, std::string_view text) {
 /// Knows CDI, has no containers, and gives every new one the same id.
 void ServeRuntime(const std::filesystem::path& socket,
                   const std::function<void()>& ready) {
-  rpc::ServerOptions options;
-  options.socket = socket;
-  std::mutex mutex;
-  std::string kept;
-  const auto answer = [&](std::string_view method, const std::string& with) {
-    options.methods[std::string(method)] =
-        [&, with](std::string request, const rpc::Respond& respond) {
-          {
-            const std::lock_guard lock(mutex);
-            kept = std::move(request);
-          }
-          respond(with);
-        };
-  };
-  options.methods[kLast] = [&](const std::string&,
-                               const rpc::Respond& respond) {
-    const std::lock_guard lock(mutex);
-    respond(kept);
-  };
+  std::map<std::string, std::string> answers;
   namespace f = cri::field::version_response;
-  answer(cri::method::kVersion, TextField(f::kVersion, "0.1.0") +
-                                    TextField(f::kRuntimeName, "containerd") +
-                                    TextField(f::kRuntimeVersion, "2.0.1"));
-  answer(cri::method::kStatus, "");
-  answer(cri::method::kListPodSandbox, "");
-  answer(cri::method::kListContainers, "");
-  answer(cri::method::kCreateContainer,
-         TextField(cri::field::create_container_response::kContainerId,
-                   std::string(64, 'c')));
-  const auto server = Must(rpc::Server::Start(options));
+  answers[std::string(cri::method::kVersion)] =
+      TextField(f::kVersion, "0.1.0") +
+      TextField(f::kRuntimeName, "containerd") +
+      TextField(f::kRuntimeVersion, "2.0.1");
+  answers[std::string(cri::method::kCreateContainer)] =
+      TextField(cri::field::create_container_response::kContainerId,
+                std::string(64, 'c'));
+  std::string kept;  // Of the server's thread.
+  const auto server = GrpcPeer::Start(
+      {socket, [&](const std::string& method, std::string request) {
+         if (method == kLast) return kept;
+         kept = std::move(request);
+         return answers[method];
+       }});
   ready();
   pause();
 }
