@@ -180,7 +180,8 @@ void ServerCall::SetDeadline(const Headers& headers) {
         deadline_ = 0;
         pending_->OnOver();
         if (!trailers_) {
-          Refuse(DeadlineExceededError("the deadline of the call has passed"));
+          // In gRPC's words: the client's own may come at the same moment.
+          Refuse(DeadlineExceededError("Deadline Exceeded"));
         }
         client_.Settle();
       });
