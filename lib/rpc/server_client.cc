@@ -366,21 +366,24 @@ void ServerClient::Settle() {
   if (ended_) return;
   session_.Flush();
   if (session_.waiting_frames() > kMaxUnreadFrames) {
-    room_.hung_up(fmt::format(
-        "a client left more than {} frames unread and was hung up on",
-        kMaxUnreadFrames));
-    return End();
+    return HangUp(
+        fmt::format("a client left more than {} frames unread and was hung up "
+                    "on",
+                    kMaxUnreadFrames));
   }
   if (session_.finished()) {
-    if (calls_.size() >= kMaxOpenCalls) {
-      room_.hung_up(
-          fmt::format("a client began more than {} calls at a time and was "
-                      "hung up on",
-                      kMaxOpenCalls));
-    }
-    return End();
+    if (calls_.size() < kMaxOpenCalls) return End();
+    return HangUp(
+        fmt::format("a client began more than {} calls at a time and was hung "
+                    "up on",
+                    kMaxOpenCalls));
   }
   if (calls_.empty()) session_.Trim();
+}
+
+void ServerClient::HangUp(const std::string& why) {
+  End();
+  room_.hung_up(why);
 }
 
 ServerCall* ServerClient::Find(StreamId stream) {

@@ -86,6 +86,7 @@ class ServerClient final : public http2::SessionEvents,
   /// Sends what was submitted, once what else is to be done now has been.
   void FlushSoon();
   void Settle();
+  void HangUp(const std::string& why);
   void TakeTurn(ServerCall& call);
   /// Goes when the turn is over, on any thread.
   std::shared_ptr<void> MakeTurn();
