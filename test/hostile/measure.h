@@ -24,7 +24,7 @@ void ExpectModest(const Phase& quiet, const Phase& phase, int calls = 0);
 /// The same for measurements: half a second, times DEVMGR_TEST_SCALE.
 /// Of the neighbour alone, and as long beside the hostile one: so often, in
 /// turns, each with all of it made anew.
-inline constexpr int kMeasuredTurns = 4;
+inline constexpr int kMeasuredTurns = 2;
 std::chrono::milliseconds MeasuredTime();
 
 /// What came of all turns.
