@@ -136,7 +136,7 @@ struct RawCallbacks {
     RawConnection::Sending& sending = it->second;
     const std::size_t count = std::min(
         {length, sending.send.piece, sending.send.body.size() - sending.sent});
-    std::memcpy(buffer, sending.send.body.data() + sending.sent, count);
+    std::copy_n(sending.send.body.data() + sending.sent, count, buffer);
     sending.sent += count;
     {
       const std::lock_guard lock(me.mutex_);
