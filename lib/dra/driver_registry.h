@@ -27,8 +27,8 @@ struct DriverRegistryOptions {
   std::vector<std::filesystem::path> endpoint_dirs;
   std::function<WallTime()> now;
   peer::FlapOptions flap;
-  /// Connections to one endpoint, and to all, whoever registers it: others of
-  /// the node wait while one is made.
+  /// Connections to one endpoint, under whatever name it registers, and to all:
+  /// other drivers wait while one is made.
   peer::RateOptions dials;
   peer::RateOptions all_dials{1024, std::chrono::milliseconds(50)};
   /// A driver registered, answers or is trusted again, lost its last

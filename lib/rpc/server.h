@@ -85,9 +85,9 @@ struct ServerOptions {
   /// else it is hung up on.
   std::size_t max_connections = 256;
   /// Calls of one client that are handled at a time, until the handler has
-  /// answered or let go. Further ones wait here. A client is told that it may
-  /// have 512 open; more are refused, and one that begins more although it has
-  /// read that, or leaves 2,048 frames unread, is hung up on.
+  /// answered or let go. Further ones wait here. The settings that a client
+  /// gets allow 512 open ones; more are refused, and a client that begins more
+  /// after it has read them, or leaves 2,048 frames unread, is hung up on.
   int max_calls = 512;
   /// Runs on the server's thread when the listening socket fails, as it does
   /// when a process shuts it down; must not block. No client can connect until
