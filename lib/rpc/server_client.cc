@@ -430,6 +430,8 @@ void ServerClient::OnStreamClosed(StreamId stream, std::uint32_t) {
   const std::unique_ptr<ServerCall> call = std::move(found->second);
   calls_.erase(found);
   --room_.open_calls;
+  // One that begins and resets calls without end leaves nothing behind.
+  std::erase(waiting_, stream);
 }
 
 std::shared_ptr<void> ServerClient::MakeTurn() {
@@ -454,11 +456,10 @@ void ServerClient::NextTurns() {
           room_.loop.At(http2::Loop::Clock::now(), [this] { NextTurns(); });
       break;
     }
-    ServerCall* const call = Find(waiting_.front());
+    ServerCall& call = *calls_.at(waiting_.front());
     waiting_.pop_front();
-    if (call == nullptr) continue;  // It ended while it waited.
     ++begun;
-    call->Proceed(MakeTurn());
+    call.Proceed(MakeTurn());
   }
   Settle();
 }
