@@ -65,6 +65,17 @@ std::uint16_t Port() {
   return server->port();
 }
 
+/// What a call on a socket returns in the end. libFuzzer looks every few
+/// seconds, by a signal, whether an input hangs; a call with a time limit is
+/// not resumed after one.
+template <typename Call>
+ssize_t Resumed(Call call) {
+  for (;;) {
+    const ssize_t result = call();
+    if (result >= 0 || errno != EINTR) return result;
+  }
+}
+
 /// All that the server answers until it hangs up. It takes a client that has
 /// ended its own side for one that has left.
 std::string Send(std::string_view bytes, std::size_t piece, bool leave) {
@@ -76,12 +87,15 @@ std::string Send(std::string_view bytes, std::size_t piece, bool leave) {
   address.sin_family = AF_INET;
   address.sin_port = htons(Port());
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  Require(connect(fd.get(), reinterpret_cast<const sockaddr*>(&address),
-                  sizeof(address)) == 0,
-          "the server can be connected to");
+  const auto* server = reinterpret_cast<const sockaddr*>(&address);
+  Require(
+      Resumed([&] { return connect(fd.get(), server, sizeof(address)); }) == 0,
+      "the server can be connected to");
   while (!bytes.empty()) {
-    const ssize_t sent = send(fd.get(), bytes.data(),
-                              std::min(piece, bytes.size()), MSG_NOSIGNAL);
+    const ssize_t sent = Resumed([&] {
+      return send(fd.get(), bytes.data(), std::min(piece, bytes.size()),
+                  MSG_NOSIGNAL);
+    });
     if (sent <= 0) break;  // It has hung up: what it said is there to read.
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
@@ -89,7 +103,8 @@ std::string Send(std::string_view bytes, std::size_t piece, bool leave) {
   std::string answer;
   char buffer[4096];
   ssize_t got = 0;
-  while ((got = recv(fd.get(), buffer, sizeof(buffer), 0)) > 0) {
+  while ((got = Resumed(
+              [&] { return recv(fd.get(), buffer, sizeof(buffer), 0); })) > 0) {
     answer.append(buffer, static_cast<std::size_t>(got));
   }
   Require(got == 0 || errno == ECONNRESET, "a connection comes to its end");
