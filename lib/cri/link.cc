@@ -275,10 +275,6 @@ void Link::Settle() {
   }
   dead_.clear();
   if (cut_ || client_->finished()) return End();
-  if (streams_.empty()) {
-    client_->Trim();
-    if (backend_ != nullptr) backend_->session.Trim();
-  }
   if (backend_ != nullptr) {
     backend_->session.SetReading(!client_->congested());
     client_->SetReading(client_started_ && !backend_->session.congested());

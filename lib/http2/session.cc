@@ -4,12 +4,14 @@
 #include <absl/container/inlined_vector.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,8 +22,8 @@ namespace {
 constexpr std::size_t kOutBytes = 64 * 1024;
 /// Sent at once; then others of the loop have their turn.
 constexpr std::size_t kFlushBytes = 256 * 1024;
-/// What an idle session keeps of it.
-constexpr std::size_t kIdleOutBytes = 16 * 1024;
+/// Handed to the kernel in one go.
+constexpr std::size_t kMaxPieces = 64;
 constexpr std::uint32_t kFrameBytes = 64 * 1024;
 constexpr std::int32_t kConnectionWindow = 64 << 20;
 /// Frames that wait; then the other side is read no more.
@@ -79,6 +81,12 @@ NameValues ToNv(const Headers& headers) {
 
 std::string_view ToView(const std::uint8_t* bytes, std::size_t size) {
   return {reinterpret_cast<const char*>(bytes), size};
+}
+
+std::size_t BytesIn(std::span<const iovec> pieces) {
+  std::size_t bytes = 0;
+  for (const iovec& piece : pieces) bytes += piece.iov_len;
+  return bytes;
 }
 
 }  // namespace
@@ -225,19 +233,13 @@ struct SessionCallbacks {
                       nghttp2_data_source*, void* self) {
     constexpr std::size_t kFrameHead = 9;
     Session& me = Of(self);
-    if (me.out_.size() - me.out_sent_ >= kOutBytes) {
-      return NGHTTP2_ERR_WOULDBLOCK;
-    }
+    if (me.out_.size() >= kOutBytes) return NGHTTP2_ERR_WOULDBLOCK;
     const StreamId stream = frame->hd.stream_id;
     const std::optional<Body> body = me.events_->BodyOf(stream);
     if (!body || body->queue->size() < length) {
       return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     }
-    if (length > kIdleOutBytes) {
-      // Not twice as much as is ever needed.
-      me.out_.reserve(2 * kOutBytes + kFrameBytes);
-    }
-    me.out_.append(reinterpret_cast<const char*>(head), kFrameHead);
+    me.out_.Append(ToView(head, kFrameHead));
     body->queue->MoveTo(me.out_, length);
     me.events_->OnBodySent(stream, length);
     return 0;
@@ -360,19 +362,12 @@ Session::ReadResult Session::Handle(std::string_view bytes) {
 
 bool Session::Fill() {
   bool any = false;
-  if (out_sent_ >= kOutBytes / 2) {
-    out_.erase(0, out_sent_);
-    out_sent_ = 0;
-  }
-  while (out_.size() - out_sent_ < kOutBytes) {
+  while (out_.size() < kOutBytes) {
     const std::uint8_t* bytes = nullptr;
     const std::size_t before = out_.size();
     const ssize_t count = nghttp2_session_mem_send(session_, &bytes);
     if (count < 0) broken_ = true;
-    if (count > 0) {
-      out_.append(reinterpret_cast<const char*>(bytes),
-                  static_cast<std::size_t>(count));
-    }
+    if (count > 0) out_.Append(ToView(bytes, static_cast<std::size_t>(count)));
     any = any || out_.size() > before;
     if (count <= 0) break;
   }
@@ -380,21 +375,25 @@ bool Session::Fill() {
 }
 
 std::size_t Session::Write() {
-  if (out_sent_ == out_.size()) return 0;
+  if (out_.empty()) return 0;
+  std::array<iovec, kMaxPieces> pieces;
+  msghdr message{};
+  message.msg_iov = pieces.data();
+  message.msg_iovlen = out_.Peek(pieces);
   const ssize_t count =
-      send(fd_.get(), out_.data() + out_sent_, out_.size() - out_sent_,
-           MSG_NOSIGNAL | MSG_DONTWAIT);
+      sendmsg(fd_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   if (count < 0) {
     // Without memory for buffers the kernel has no room either.
     socket_full_ = errno == EAGAIN || errno == EINTR || errno == ENOBUFS ||
                    errno == ENOMEM;
     // A peer that is gone is noticed by reading: it may have left something.
-    if (!socket_full_) out_sent_ = out_.size();
+    if (!socket_full_) out_.Clear();
     return 0;
   }
-  out_sent_ += static_cast<std::size_t>(count);
-  socket_full_ = out_sent_ < out_.size();
-  return static_cast<std::size_t>(count);
+  const auto sent = static_cast<std::size_t>(count);
+  out_.Skip(sent);
+  socket_full_ = sent < BytesIn({pieces.data(), message.msg_iovlen});
+  return sent;
 }
 
 bool Session::HasToWrite() const {
@@ -409,22 +408,12 @@ bool Session::Flush() {
     const std::size_t written = Write();
     any = any || filled || written > 0;
     sent += written;
-    if (out_sent_ == out_.size()) {
-      out_.clear();
-      out_sent_ = 0;
-    }
     if (!filled && written == 0) break;
     // As if it were: it will be ready when its turn comes again.
     if (sent >= kFlushBytes) socket_full_ = HasToWrite();
   }
   UpdateWatch();
   return any;
-}
-
-void Session::Trim() {
-  if (out_.empty() && out_.capacity() > kIdleOutBytes) {
-    std::string().swap(out_);
-  }
 }
 
 bool Session::finished() const {

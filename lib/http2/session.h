@@ -106,8 +106,6 @@ class Session {
   bool Flush();
   /// The socket can take more again.
   void SocketHasRoom() { socket_full_ = false; }
-  /// Gives memory back; for when no stream is open.
-  void Trim();
   /// Nothing is left to send, for now.
   bool idle() const { return broken_ || !HasToWrite(); }
   /// Neither side has anything left to say.
@@ -155,8 +153,7 @@ class Session {
   nghttp2_session* session_ = nullptr;
 
   std::string kept_;
-  std::string out_;           ///< Waits for the socket.
-  std::size_t out_sent_ = 0;  ///< Of it.
+  ByteQueue out_;  ///< Waits for the socket.
   bool socket_full_ = false;
   bool reading_ = true;
   bool broken_ = false;  ///< nghttp2 gave up on it.

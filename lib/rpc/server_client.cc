@@ -378,7 +378,6 @@ void ServerClient::Settle() {
                     "up on",
                     kMaxOpenCalls));
   }
-  if (calls_.empty()) session_.Trim();
 }
 
 void ServerClient::HangUp(const std::string& why) {

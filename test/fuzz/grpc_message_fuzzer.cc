@@ -39,13 +39,13 @@ void FindBoundary(std::string_view bytes) {
   whole.Feed(bytes);
   http2::MessageBoundary pieces;
   http2::ByteQueue queue;
-  std::string copy;
+  http2::ByteQueue moved;
   for (std::size_t at = 0, step = 1; at < bytes.size(); at += step, ++step) {
     pieces.Feed(bytes.substr(at, step));
     queue.Append(bytes.substr(at, step));
-    if (step % 3 == 0) queue.MoveTo(copy, queue.size() / 2);
+    if (step % 3 == 0) queue.MoveTo(moved, queue.size() / 2);
   }
-  copy += queue.TakeAll();
+  const std::string copy = moved.TakeAll() + queue.TakeAll();
   Require(whole.between() == pieces.between(), "a boundary is a boundary");
   Require(copy == bytes, "a queue keeps what it gets");
 }

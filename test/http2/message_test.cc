@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
+#include <sys/uio.h>
 #include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <span>
+#include <string>
 
 #include "http2/byte_queue.h"
 #include "http2/grpc_message.h"
@@ -113,20 +120,61 @@ TEST(GrpcStatus, IsWrittenAndReadBack) {
   EXPECT_TRUE(StatusIn({{"grpc-status", "0"}}).ok());
 }
 
+/// Takes `count` bytes as a socket would.
+std::string Written(ByteQueue& queue, std::size_t count) {
+  std::string bytes;
+  while (bytes.size() < count) {
+    std::array<iovec, 3> pieces;
+    const std::size_t before = bytes.size();
+    const std::size_t used = queue.Peek(pieces);
+    for (const iovec& piece : std::span(pieces).first(used)) {
+      bytes.append(static_cast<const char*>(piece.iov_base),
+                   std::min(piece.iov_len, count - bytes.size()));
+    }
+    queue.Skip(bytes.size() - before);
+  }
+  return bytes;
+}
+
 TEST(ByteQueue, GivesBackWhatCameInOrder) {
-  ByteQueue queue;
+  ByteQueue first;
+  ByteQueue second;
   std::string expected;
   std::string got;
   for (int i = 0; i < 2000; ++i) {
-    const std::string piece(static_cast<std::size_t>(i * 7919 % 5000),
+    const std::string piece(static_cast<std::size_t>(i * 7919 % 9000),
                             static_cast<char>(i));
-    queue.Append(piece);
+    if (i % 2 == 0) {
+      first.Append(piece);
+    } else {
+      first.Append(std::make_shared<const std::string>(piece));
+    }
     expected += piece;
-    queue.MoveTo(got, queue.size() * static_cast<std::size_t>(i % 5) / 4);
+    first.MoveTo(second, first.size() * static_cast<std::size_t>(i % 5) / 4);
+    got += Written(second, second.size() * static_cast<std::size_t>(i % 7) / 6);
   }
-  got += queue.TakeAll();
+  got += second.TakeAll() + first.TakeAll();
   EXPECT_TRUE(got == expected);
-  EXPECT_TRUE(queue.empty());
+  EXPECT_TRUE(first.empty());
+  EXPECT_TRUE(second.empty());
+}
+
+TEST(ByteQueue, SharesLongMessages) {
+  const auto message = std::make_shared<const std::string>(100'000, 'x');
+  ByteQueue body;
+  body.Append(message);
+  ByteQueue out;
+  out.Append("head");
+  body.MoveTo(out, 16'384);
+  std::array<iovec, 3> pieces;
+  ASSERT_EQ(out.Peek(pieces), 2u);
+  EXPECT_EQ(pieces[1].iov_base, message->data());
+  EXPECT_EQ(pieces[1].iov_len, 16'384u);
+  // It is kept for as long as a part of it waits.
+  body.Clear();
+  EXPECT_EQ(message.use_count(), 2);
+  out.Skip(out.size());
+  EXPECT_EQ(message.use_count(), 1);
 }
 
 }  // namespace

@@ -142,10 +142,10 @@ Service::Answer Service::List(EncodedList& encoded) {
   if (auto view = manager_.View(); view != seen_) {
     list_ = view->ResourcesOfPods(list_);
     seen_ = std::move(view);
+    missing_ = 0;
+    for (const auto& pod : list_->pods) missing_ += pod->missing_claims;
   }
-  std::uint64_t missing = 0;
-  for (const auto& pod : list_->pods) missing += pod->missing_claims;
-  Count(&PodResourcesCounters::missing_claims, missing);
+  Count(&PodResourcesCounters::missing_claims, missing_);
   return encoded.Of(list_);
 }
 

@@ -97,6 +97,7 @@ class Service {
   peer::RateLimits limits_;
   std::shared_ptr<const PodResourcesList> list_;  ///< Null: none is kept.
   std::shared_ptr<const NodeView> seen_;          ///< That it was made of.
+  std::uint64_t missing_ = 0;                     ///< Claims left out of it.
   EncodedList v1_{EncodedPod};
   EncodedList v1alpha1_{EncodedOldPod};
   TimerId forget_ = 0;  ///< What is kept.
