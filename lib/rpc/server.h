@@ -46,8 +46,8 @@ class ServerStream {
   virtual const std::map<std::string, std::string>& metadata() const = 0;
   virtual const Caller& caller() const = 0;
   /// Sends `message` after those before it. It waits here until the client
-  /// takes it: with 64 MiB waiting, the next one cancels the call instead.
-  /// Not copied on the way.
+  /// takes it: with 64 MiB waiting, the next one cancels the call instead. A
+  /// long one is not copied, and kept until its last bytes are sent.
   virtual void Write(std::shared_ptr<const std::string> message) = 0;
   void Write(std::string message) {
     Write(std::make_shared<const std::string>(std::move(message)));

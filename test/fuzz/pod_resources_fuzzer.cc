@@ -42,7 +42,7 @@ class Call final : public rpc::ServerStream {
     status_ = status;
   }
   void WhenClientGone(std::function<void()> /*gone*/) override {}
-  void WhenTaken(std::function<void()> taken) override { taken(); }
+  void WhenTaken(std::function<void()> /*taken*/) override {}
 
   void Check() const {
     Require(ended_, "each call ends");

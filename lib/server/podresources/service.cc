@@ -124,9 +124,14 @@ void Service::Finish(const Method& method, const std::string& client,
     Count(method, method.errors);
     return stream.Finish(kept.status());
   }
-  stream.Write(*answer);
-  // Let go when the client has taken the answer, or its call is over.
-  stream.WhenTaken([kept = *std::move(kept)] {});
+  // Let go with its last bytes: when they are sent, or the call is over.
+  struct Counted {
+    std::shared_ptr<const std::string> bytes;
+    std::shared_ptr<void> kept;
+  };
+  const auto counted =
+      std::make_shared<const Counted>(Counted{*answer, *std::move(kept)});
+  stream.Write({counted, counted->bytes.get()});
   stream.Finish(absl::OkStatus());
 }
 

@@ -39,13 +39,12 @@ class FakeCall final : public rpc::ServerStream {
   const rpc::Caller& caller() const override { return caller_; }
   void Write(std::shared_ptr<const std::string> message) override {
     messages.push_back(*message);
+    unread_ = std::move(message);
   }
   void Finish(const absl::Status& end) override { status = end; }
   void WhenClientGone(std::function<void()> /*gone*/) override {}
-  void WhenTaken(std::function<void()> taken) override {
-    taken_ = std::move(taken);
-  }
-  void Read() { taken_ = nullptr; }
+  void WhenTaken(std::function<void()> /*taken*/) override {}
+  void Read() { unread_ = nullptr; }
 
   std::vector<std::string> messages;
   absl::Status status = absl::UnknownError("the call has not ended");
@@ -53,7 +52,7 @@ class FakeCall final : public rpc::ServerStream {
  private:
   const std::map<std::string, std::string> metadata_;
   const rpc::Caller caller_;
-  std::function<void()> taken_;
+  std::shared_ptr<const std::string> unread_;
 };
 
 class ServiceTest : public ::testing::Test {
