@@ -281,7 +281,9 @@ class Cluster:
   def ready(self, name):
     """Waits until the pod is bound and has all that it wants on the node."""
     if not wait_for(lambda: self.bound(name), SCHEDULER_PATIENCE):
-      self.tap.note(f'the scheduler has not bound {name}:\n' + self.plane.tail('kube-scheduler'))
+      said = self.unschedulable(name) or 'and says nothing about it'
+      self.tap.note(f'the scheduler has not bound {name}: {said}\n' +
+                    self.plane.tail('kube-scheduler'))
       return False
     return self.node.ctl('wait', 'pod', name, '--for=ready', '--timeout', '60s').returncode == 0
 
