@@ -115,8 +115,13 @@ class Alone:
     self.node.start()
 
 
+# Seconds. A driver that has found no server a few times looks again after up to a
+# minute, and waits half a minute more where slices have just changed.
+DRIVER_PATIENCE = 150
+
+
 def states(alone, state, devices):
-  return wait_for(lambda: [s[1:] for s in alone.slices()] == [(state, devices)])
+  return wait_for(lambda: [s[1:] for s in alone.slices()] == [(state, devices)], DRIVER_PATIENCE)
 
 
 def on_the_helper(tap, node, way, start):
